@@ -9,7 +9,7 @@ import type { Output } from "./render/output.ts";
 import type { Style } from "../platform/style.ts";
 
 /** Rows of the terminal that are kept free of a preview: for the question, its keys and what was before. */
-const OTHER_ROWS = 10;
+const OTHER_ROWS = 8;
 /** Rows for a preview and a reason until the operator asks for all of them. */
 const PREVIEW_ROWS = 4;
 const REASON_ROWS = 4;

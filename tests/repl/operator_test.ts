@@ -165,8 +165,8 @@ Deno.test("a long preview is folded and says by how much; v shows all of it", as
   await using asked = await person(["v", "y"]);
   assert.equal((await asked.operator.confirm(request({ preview }))).granted, true);
   const [before, after] = asked.printed().split("[v] all of it: v");
-  assert.match(before!, /line 12\n {2}… 227 more lines, v shows them\n/);
-  assert.doesNotMatch(before!, /line 13\n/);
+  assert.match(before!, /line 14\n {2}… 225 more lines, v shows them\n/);
+  assert.doesNotMatch(before!, /line 15\n/);
   assert.match(after!, /line 0\n[^]*line 239/);
 });
 

@@ -127,9 +127,11 @@ export class Output {
     this.#port.write(lifted + "\x1b[H\x1b[2J" + this.#draw());
   }
 
-  /** Removes what is below the text until the next change of it, while another program has the terminal. */
+  /** Removes what is below the text, and ends the current line, while another program has the terminal. */
   leave(): void {
-    this.#port.write(this.#lift());
+    this.#port.write(this.#lift() + (this.#column > 0 ? "\n" : ""));
+    this.#column = 0;
+    this.#wrapped = false;
   }
 
   #refresh(): void {
