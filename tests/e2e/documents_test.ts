@@ -37,7 +37,8 @@ Deno.test("every command line of svc in the documents is valid", async () => {
     for (const line of blocks(path, "sh|console|yaml").join("\n").split("\n")) {
       const words = svcWords(line.replace(/^\$ /, ""));
       const [name = "", ...args] = words ?? [];
-      if (words === undefined || name === "" || /^[-.]/.test(name)) continue;
+      // `svc 0.2.0 · ...` is the banner of a session.
+      if (words === undefined || name === "" || /^[-.\d]/.test(name)) continue;
       checked++;
       const entry = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
       if (entry === undefined) {
