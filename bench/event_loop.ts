@@ -63,6 +63,10 @@ async function main(): Promise<void> {
         await answer.body?.cancel();
       }],
       ["GET /jobs, a register of 100 MB", () => get("/jobs")],
+      ["GET /jobs, after a change by another process", async () => {
+        await Deno.utime(`${folder}/.svc/jobs.json`, 1, 1);
+        await get("/jobs");
+      }],
       ["GET /jobs/<name>", () => get("/jobs/job-500")],
       ["POST /jobs/<name>/disable", async () => {
         const answer = await fetch(`${url}/jobs/job-500/disable`, { method: "POST" });

@@ -191,6 +191,14 @@ function serverSection(server: ServerFigures): Section {
       "`GET /health` while 200 chats run",
       `99 % within ${round(server.health_p99_ms)} ms, all within ${round(server.health_max_ms)} ms`,
     ],
+    ...server.streams === undefined ? [] : [
+      ["The first token of a streamed chat", `${round(server.streams.svc.first_token_ms)} ms`],
+      ["Streamed chats in a second, 8 clients", round(server.streams.svc.per_s)],
+      [
+        "Both of bare `Deno.serve` with the same backend",
+        `${round(server.streams.bare.first_token_ms)} ms, ${round(server.streams.bare.per_s)}`,
+      ],
+    ],
   ];
   return { id: "server", title: "The server", head: ["", ""], rows };
 }

@@ -80,5 +80,8 @@ function serverRequirements(
     require("Time of a `/health`, by bare `Deno.serve`", 1 / 0.6, "times", 1 / server.health_share),
     require("200 chats on 200 sessions, not answered", 0, "chats", 200 - server.chats_answered),
     require("200 chats on 200 sessions, not logged", 0, "chats", 200 - server.chats_logged),
+    ...server.streams === undefined ? [] : [
+      require("The first token of a streamed chat", 4, "ms", server.streams.svc.first_token_ms),
+    ],
   ];
 }

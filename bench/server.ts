@@ -25,11 +25,21 @@ export interface ServerFigures {
   /** Milliseconds that `GET /health` took while chats ran: 99 of 100 at most, and the slowest. */
   health_p99_ms: number;
   health_max_ms: number;
+  /**
+   * Milliseconds to the first token of `POST /chat` with `stream`, one chat after another, and chats per second of
+   * eight clients; the same of bare `Deno.serve`, which passes the stream of the same backend on. Left out in results
+   * of before they were measured.
+   */
+  streams?: Record<"svc" | "bare", { first_token_ms: number; per_s: number }>;
 }
 
 /** Connections that ask at the same time. */
 const WIDTH = 32;
 const HEALTH = 100_000;
+/** Rounds of streamed chats, each of so many in turn and of so many by eight clients at once. */
+const STREAM_ROUNDS = 5;
+const STREAMS = 40;
+const CLIENTS = 8;
 const SESSIONS = 200;
 /** Chats on every session, twice. */
 const CHATS = 10;
@@ -59,7 +69,7 @@ export async function measureServer(
     await end(await serve(own, "first")); // unpacks itself, and fills its caches
     const svc = await serve(own, "svc");
     await serve(own, "other");
-    const bare = await serve(await bareServer(folder), "bare");
+    const bare = await serve(await bareServer(folder, backend.url), "bare");
     await settle();
     const [idle, bareIdle] = [memory(svc), memory(bare)];
     await hammer(svc.url, 1000);
@@ -84,6 +94,7 @@ export async function measureServer(
     for (let i = 0; i < CHATS; i++) await chats();
     const after_more_chats_mb = memory(svc).resident;
     const latencies = await probe.stop();
+    const streams = await measureStreams({ svc: svc.url, bare: bare.url });
     const [ours, theirs] = [median(rates.svc), median(rates.bare)];
     for (const server of started.splice(0)) await end(server);
     const peers_idle_mb: Record<string, number> = {};
@@ -115,6 +126,7 @@ export async function measureServer(
       after_more_chats_mb,
       health_p99_ms: latencies.at(Math.floor(latencies.length * 0.99))!,
       health_max_ms: latencies.at(-1)!,
+      streams,
     };
   } finally {
     for (const server of started) await end(server);
@@ -167,13 +179,20 @@ async function end({ child }: Started): Promise<void> {
   await child.status;
 }
 
-async function bareServer(folder: string): Promise<string[]> {
+async function bareServer(folder: string, backend: string): Promise<string[]> {
   const path = `${folder}/bare.ts`;
   await Deno.writeTextFile(
     path,
     `Deno.serve({ port: 0, hostname: "127.0.0.1", onListen: ({ port }) =>
       console.error("listening on http://127.0.0.1:" + port) },
-      () => Response.json({ status: "ok" }));\n`,
+      async ({ method }) => {
+        if (method === "GET") return Response.json({ status: "ok" });
+        const messages = [{ role: "user", content: "hello" }];
+        const body = JSON.stringify({ model: "bench", stream: true, messages });
+        const headers = { "content-type": "application/json" };
+        const url = "${backend}/chat/completions";
+        return new Response((await fetch(url, { method: "POST", headers, body })).body);
+      });\n`,
   );
   return [Deno.execPath(), "run", "--no-prompt", "--no-config", "--allow-net", path];
 }
@@ -212,6 +231,47 @@ function probing(url: string): { stop(): Promise<number[]> } {
 async function chat(url: string, session: string): Promise<string> {
   const body = JSON.stringify({ prompt: "hello", session });
   return (await (await fetch(`${url}/chat`, { method: "POST", body })).json()).status;
+}
+
+/** Measures streamed chats of servers in turn, so that a slow moment of the machine hits all of them. */
+async function measureStreams<N extends string>(
+  servers: Record<N, string>,
+): Promise<Record<N, { first_token_ms: number; per_s: number }>> {
+  const names = Object.keys(servers) as N[];
+  const firsts = new Map(names.map((name) => [name, [] as number[]]));
+  const rates = new Map(names.map((name) => [name, [] as number[]]));
+  for (let round = 0; round < STREAM_ROUNDS; round++) {
+    for (const name of names) {
+      const url = servers[name];
+      for (let i = 0; i < STREAMS; i++) {
+        firsts.get(name)!.push(await firstToken(url, `s_${i % 10}`));
+      }
+      const begun = performance.now();
+      await Promise.all(Array.from({ length: CLIENTS }, async (_, client) => {
+        for (let i = 0; i < STREAMS; i += CLIENTS) await firstToken(url, `client_${client}`);
+      }));
+      rates.get(name)!.push(STREAMS / ((performance.now() - begun) / 1000));
+    }
+  }
+  const figures = names.map((name) => [
+    name,
+    { first_token_ms: median(firsts.get(name)!), per_s: median(rates.get(name)!) },
+  ]);
+  return Object.fromEntries(figures);
+}
+
+/** Sends a chat and reads its stream to the end; returns the milliseconds until the first token. */
+async function firstToken(url: string, session: string): Promise<number> {
+  const begun = performance.now();
+  const body = JSON.stringify({ prompt: "hello", session, stream: true });
+  const answer = await fetch(`${url}/chat`, { method: "POST", body });
+  let text = "";
+  let first = NaN;
+  for await (const piece of answer.body!.pipeThrough(new TextDecoderStream())) {
+    text += piece;
+    if (Number.isNaN(first) && text.includes("done")) first = performance.now() - begun;
+  }
+  return first;
 }
 
 function loggedTurns({ worktree }: Place, name: string): number {

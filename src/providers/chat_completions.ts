@@ -381,8 +381,7 @@ async function requestBody(
   pace: ProviderOptions["pace"],
 ): Promise<string | Blob> {
   const messages = (payload.messages ?? []) as ChatMessage[];
-  const sizes = messages.map(charsOf);
-  const chars = sizes.reduce((sum, size) => sum + size, 0);
+  const chars = messages.reduce((sum, message) => sum + charsOf(message), 0);
   if (chars <= LARGE || pace === undefined) return JSON.stringify(payload);
   const mark = crypto.randomUUID();
   const [before, after] = JSON.stringify({ ...payload, messages: [mark] }).split(`"${mark}"`);
@@ -390,7 +389,9 @@ async function requestBody(
   let text = before!;
   for (const [i, message] of messages.entries()) {
     if (i > 0) text += ",";
-    for (const piece of sizes[i]! > PIECE ? jsonPieces(message) : [JSON.stringify(message)]) {
+    for (
+      const piece of charsOf(message) > PIECE ? jsonPieces(message) : [JSON.stringify(message)]
+    ) {
       text += piece;
       if (text.length < PIECE) continue;
       parts.push(new Blob([text]));
@@ -402,8 +403,9 @@ async function requestBody(
 }
 
 function charsOf({ content, tool_calls = [] }: ChatMessage): number {
-  const calls = tool_calls.map((call) => call.function.arguments.length);
-  return calls.reduce((sum, size) => sum + size, content?.length ?? 0);
+  let chars = content?.length ?? 0;
+  for (const call of tool_calls) chars += call.function.arguments.length;
+  return chars;
 }
 
 /** The error as an event: message and hint in one line, without the last full stop. */
