@@ -84,6 +84,9 @@ async function recordInterrupted(
             phase: "backoff",
             attempt_at: "",
             next_at: entry.finished_at,
+            // The worker that made the attempt may wake: it records nothing any more.
+            token: undefined,
+            worker: undefined,
           },
         },
       }));

@@ -144,6 +144,38 @@ Deno.test({
 
 Deno.test({
   ...needed,
+  name: "a worker that wakes before the next attempt of its job begins records nothing",
+  async fn() {
+    const store = await server.database(withTables);
+    const { promise: held, resolve: release } = Promise.withResolvers<void>();
+    let requests = 0;
+    const onRequest = () => ++requests === 1 ? held : undefined;
+    await using backend = startBackend({ replies: [say("late"), say("done")] }, { onRequest });
+    await using one = await jobMachine(store, backend);
+    await using two = await jobMachine(store, backend);
+    await one.add({ name: "slow" });
+    const dead = one.worker();
+    await one.scheduler.sweep(never);
+    await until(() => requests === 1);
+    const { database } = await one.workspace.store!.open();
+    await database.query("UPDATE svc.leases SET expires = now() - interval '1 s'");
+    await two.scheduler.sweep(never); // records the attempt as interrupted
+    release();
+    await dead.close();
+    const worker = two.worker();
+    await two.scheduler.sweep(never);
+    await until(() => worker.steps.some(({ step }) => step === "finished"));
+    await worker.close();
+    await two.workspace.store!.refresh();
+    assert.deepEqual(
+      two.context.register.history("slow").map(({ attempt, status }) => [attempt, status]),
+      [[1, "failed"], [2, "verified"]],
+    );
+  },
+});
+
+Deno.test({
+  ...needed,
   name: "a job with a label waits for a worker with it",
   async fn() {
     const store = await server.database(withTables);
