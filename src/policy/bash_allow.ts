@@ -134,7 +134,8 @@ function suggestedPrefix(words: Word[]): string {
   const named = prefix.length === length && prefix.every(({ literal }) => literal) &&
     prefix.slice(1).every(({ value }) => NAME.test(value)) && /^[\w./+-]+$/.test(program);
   const values = prefix.map(({ value }) => value);
-  if (!named || (length === 1 && runsAnything(values))) return "";
+  const narrow = length === 3 || NARROW.has(values[1] ?? "") || !runsAnything(values);
+  if (!named || !narrow) return "";
   const entry = values.join(" ");
   return commandPrefix(entry) === undefined ? "" : entry;
 }
@@ -144,6 +145,9 @@ const COMMANDED = new Set(
   ("apt brew bundle bun cargo composer deno dotnet gh git go gradle helm jj mvn nix npm npx pip pip3 pnpm poetry " +
     "rake swift terraform uv yarn zig").split(" "),
 );
+
+/** Commands of programs that can run anything which themselves run what belongs to the project. */
+const NARROW = new Set(["build", "check", "doc", "fmt", "lint", "list", "test", "vet"]);
 
 /** Commands of those programs whose next word names what is run. */
 const RUNNING = new Set(["exec", "run", "task", "x"]);

@@ -1,11 +1,7 @@
 import assert from "node:assert/strict";
 import { Config } from "../../src/config/config.ts";
-import type {
-  InputResult,
-  KeyAnswer,
-  KeyQuestion,
-  ReadOptions,
-} from "../../src/repl/input/line_editor.ts";
+import type { KeyAnswer, KeyQuestion } from "../../src/repl/input/key_prompt.ts";
+import type { InputResult, ReadOptions } from "../../src/repl/input/line_editor.ts";
 import { TerminalOperator } from "../../src/repl/operator.ts";
 import { Output } from "../../src/repl/render/output.ts";
 import { style } from "../../src/platform/style.ts";

@@ -1,24 +1,21 @@
 import { stripControl } from "../../platform/terminal.ts";
 import { begin, Folds, replaced } from "./editor.ts";
 import { History } from "./history.ts";
+import { type KeyAnswer, KeyPrompt, type KeyQuestion } from "./key_prompt.ts";
 import { Keyboard, type KeySource } from "./keyboard.ts";
 import {
   type Draft,
   type EditorContext,
   type InputResult,
-  type KeyAnswer,
-  KeyPrompt,
-  type KeyQuestion,
   LineEditor,
   type MessageOptions,
   type ReadOptions,
-  type Surface,
-  terminalSurface,
 } from "./line_editor.ts";
 import { Picker, type PickOptions } from "./picker.ts";
 import { PlainLines } from "./plain_lines.ts";
 import type { TerminalPort } from "./terminal.ts";
 import { Widths } from "./text.ts";
+import { type Surface, terminalSurface } from "./view.ts";
 
 const ENTER_MODES = "\x1b[?2004h"; // bracketed paste
 const LEAVE_MODES = "\x1b[?2004l\x1b[?25h";

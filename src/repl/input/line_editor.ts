@@ -3,7 +3,7 @@ import { begin, clear, type Edited, Folds, insert, moveLine, press, replaced } f
 import { type History, NEW_SEARCH, Recall, type Search, searchKey } from "./history.ts";
 import type { KeySource, Next } from "./keyboard.ts";
 import type { Key } from "./keys.ts";
-import { type Frame, type Laid, layOut, rowsOf, View } from "./view.ts";
+import { type Frame, type Laid, layOut, rowsOf, type Surface } from "./view.ts";
 import { readBlock } from "./plain_lines.ts";
 import type { TerminalPort } from "./terminal.ts";
 import type { Widths } from "./text.ts";
@@ -37,34 +37,6 @@ export interface MessageOptions extends Pick<ReadOptions, "prompt" | "complete">
   waiting(columns: number): string[];
   /** Takes back the newest of them, to be edited. */
   takeBack(): string | undefined;
-}
-
-/** Where a read is drawn. */
-export interface Surface {
-  draw(frame: Frame): void;
-  /** Prints a text above what is drawn. */
-  above(text: string): void;
-  /** Clears the screen. */
-  clear(): void;
-  /** Leaves what is drawn on the screen, with the cursor below it. */
-  leave(): void;
-  /** The terminal's width has changed. */
-  resized(): void;
-  /** Another program has used the terminal. */
-  resumed(): void;
-}
-
-/** The rows below the last output of a terminal. */
-export function terminalSurface(port: TerminalPort, widths: Widths): Surface {
-  const view = new View(widths);
-  return {
-    draw: (frame) => port.write(view.draw(frame, port.size().rows)),
-    above: (text) => port.write(view.erase() + text),
-    clear: () => port.write(view.erase() + "\x1b[H\x1b[2J"),
-    leave: () => port.write(view.leave()),
-    resized: () => port.write(view.eraseResized(port.size().columns)),
-    resumed: () => view.forget(),
-  };
 }
 
 /** A message that is not sent yet. */
@@ -374,81 +346,6 @@ export interface Editing {
 /** What further lines begin with; without colours where the prompt has none. */
 function continuation(prompt: string): string {
   return prompt.includes("\x1b") ? "\x1b[2m... \x1b[0m" : "... ";
-}
-
-/** A question that one key answers. */
-export interface KeyQuestion {
-  /** May contain colours. */
-  prompt: string;
-  /** Whether a key is an answer: a character that was typed, or the name of another key. */
-  accepts(key: string): boolean;
-  /** Does not show the answer. */
-  hidden?: boolean;
-  /** Ends the question as interrupted. */
-  signal?: AbortSignal;
-}
-
-/** The key that answered a question, or why none did: Ctrl-C or the signal, or Ctrl-D or the end of input. */
-export type KeyAnswer = { type: "key"; key: string } | { type: "interrupted" | "end" };
-
-/** Asks a question that one key answers, without Enter. */
-export class KeyPrompt {
-  readonly #context: EditorContext;
-  readonly #question: KeyQuestion;
-  #answer = "";
-
-  constructor(context: EditorContext, question: KeyQuestion) {
-    this.#context = context;
-    this.#question = question;
-  }
-
-  async run(): Promise<KeyAnswer> {
-    const { keys, surface, widths } = this.#context;
-    await widths.ready(this.#question.prompt);
-    this.redraw();
-    const answer = await this.#asked(keys);
-    if (answer.type === "key" && !this.#question.hidden) {
-      this.#answer = answer.key === "escape" ? "Esc" : answer.key.length > 1 ? "" : answer.key;
-    }
-    this.redraw();
-    surface.leave();
-    return answer;
-  }
-
-  announce(text: string): void {
-    this.#context.surface.above(text);
-    this.redraw();
-  }
-
-  resized(): void {
-    this.#context.surface.resized();
-    this.redraw();
-  }
-
-  resumed(): void {
-    this.#context.surface.resumed();
-    this.redraw();
-  }
-
-  redraw(): void {
-    const { port, surface, widths } = this.#context;
-    const text = this.#answer;
-    const { prompt } = this.#question;
-    const { columns } = port.size();
-    surface.draw(layOut({ prompt, continuation: "", text, cursor: text.length, columns, widths }));
-  }
-
-  async #asked(keys: KeySource): Promise<KeyAnswer> {
-    while (true) {
-      const next = await keys.next();
-      if (next.type === "end" || next.type === "interrupted") return { type: next.type };
-      if (next.type === "paste") continue;
-      const key = next.type === "text" ? next.text : next.name;
-      if (this.#question.accepts(key)) return { type: "key", key };
-      if (key === "ctrl-c") return { type: "interrupted" };
-      if (key === "ctrl-d") return { type: "end" };
-    }
-  }
 }
 
 /** The rows of a read: prompt (or search prompt), text, and candidates. */

@@ -1,4 +1,33 @@
+import type { TerminalPort } from "./terminal.ts";
 import { graphemes, type Widths } from "./text.ts";
+
+/** Where a read is drawn. */
+export interface Surface {
+  draw(frame: Frame): void;
+  /** Prints a text above what is drawn. */
+  above(text: string): void;
+  /** Clears the screen. */
+  clear(): void;
+  /** Leaves what is drawn on the screen, with the cursor below it. */
+  leave(): void;
+  /** The terminal's width has changed. */
+  resized(): void;
+  /** Another program has used the terminal. */
+  resumed(): void;
+}
+
+/** The rows below the last output of a terminal. */
+export function terminalSurface(port: TerminalPort, widths: Widths): Surface {
+  const view = new View(widths);
+  return {
+    draw: (frame) => port.write(view.draw(frame, port.size().rows)),
+    above: (text) => port.write(view.erase() + text),
+    clear: () => port.write(view.erase() + "\x1b[H\x1b[2J"),
+    leave: () => port.write(view.leave()),
+    resized: () => port.write(view.eraseResized(port.size().columns)),
+    resumed: () => view.forget(),
+  };
+}
 
 /**
  * Tracks what the terminal shows of the line being edited. Each method returns the text to write. The

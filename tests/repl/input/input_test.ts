@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { History } from "../../../src/repl/input/history.ts";
 import { Input } from "../../../src/repl/input/input.ts";
-import { terminalSurface } from "../../../src/repl/input/line_editor.ts";
 import { Widths } from "../../../src/repl/input/text.ts";
+import { terminalSurface } from "../../../src/repl/input/view.ts";
 import { FakePort } from "./fake_port.ts";
 
 const PROMPT = { prompt: "\x1b[1;36m>\x1b[0m " };
