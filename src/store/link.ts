@@ -178,7 +178,8 @@ export class Link implements StoreLink {
       } while (again);
       pulling = undefined;
     };
-    await events.on(copy.name, () => {
+    await events.on(copy.name, ({ data }) => {
+      if (data === records.id) return;
       again = true;
       pulling ??= pull();
     });

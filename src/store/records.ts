@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { jsonOr, makeFolder, readTextIfExists, withFileLock } from "../platform/files.ts";
+import { jsonOr, makeFolder, mintId, readTextIfExists, withFileLock } from "../platform/files.ts";
 import type { Database, Decision, Events, Query, RecordCopy, RecordRow, Records } from "./port.ts";
 
 /** Days for which the removal of a record is kept. A copy that is older is read anew. */
@@ -24,6 +24,8 @@ interface Pulled extends Omit<Position, "stamp"> {
 
 /** Records as rows of the table `svc.records`, and their copies in files. */
 export class PostgresRecords implements Records {
+  /** In the events of changes that were made here: these copies have them. */
+  readonly id = mintId();
   readonly #project: string;
   /** `<worktree>/.svc/store` */
   readonly #folder: string;
@@ -181,7 +183,7 @@ export class PostgresRecords implements Records {
         ],
       ));
     }
-    sent.push(this.#events.notify({ kind: copy.name }, query));
+    sent.push(this.#events.notify({ kind: copy.name, data: this.id }, query));
     await Promise.all(sent);
   }
 

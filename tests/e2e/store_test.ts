@@ -78,3 +78,23 @@ Deno.test({
     }
   },
 });
+
+Deno.test("a password is not taken into the settings, and a worktree cannot name a store by itself", async () => {
+  await using place = await project({
+    "clone/.svc/config.json": '{"store": "postgres://svc@127.0.0.1:1/svc"}',
+  });
+  const options = { cwd: join(place.path, "clone"), home: place.path, env: { SVC_TRUST: "" } };
+  const secret = "postgres://svc:geheim@127.0.0.1:1/svc";
+  const set = await inProcess(["config", "set", "store", secret], options);
+  assert.equal(set.code, 2);
+  assert.match(set.stderr, /must have no password: keep it with svc store password/);
+  assert.doesNotMatch(set.stderr + set.stdout, /geheim/);
+  const asks = await inProcess(["asks"], options);
+  assert.equal(asks.code, 0, asks.stderr);
+  assert.match((await inProcess(["trust"], options)).stdout, /sets store to/);
+  const env = { SVC_TRUST: "", SVC_STORE: secret };
+  const unreachable = await inProcess(["asks"], { ...options, env });
+  assert.equal(unreachable.code, 2);
+  assert.match(unreachable.stderr, /postgres:\/\/svc@127\.0\.0\.1:1\/svc cannot be reached/);
+  assert.doesNotMatch(unreachable.stderr, /geheim/);
+});

@@ -9,55 +9,56 @@ import type { HistoryEntry } from "../../src/jobs/schema.ts";
 import type { RequestLine } from "../../src/usage/ledger.ts";
 import type { LedgerTotals } from "../../src/usage/totals.ts";
 import { filePostgres } from "../support/postgres.ts";
-import { machine, withTables } from "./support.ts";
+import { type Machine, machine, withTables } from "./support.ts";
 
 const { needed, server } = await filePostgres();
 
+/** Tells a story of two machines in a store, and of two processes with the files of one worktree. */
+function story(name: string, tell: (one: Machine, two: Machine, shared: boolean) => Promise<void>) {
+  Deno.test(`files: ${name}`, async () => {
+    await using one = await machine("");
+    await using two = await machine("", "shop", {}, one);
+    await tell(one, two, false);
+  });
+  Deno.test({
+    ...needed,
+    name: `PostgreSQL: ${name}`,
+    async fn() {
+      const store = await server.database(withTables);
+      await using one = await machine(store);
+      await using two = await machine(store);
+      await tell(one, two, true);
+    },
+  });
+}
+
 const QUESTION = { question: "Which port?", origin: "build_a1b2c3" };
 
-Deno.test({
-  ...needed,
-  name: "an ask that one machine parks is listed and answered by another",
-  async fn() {
-    const store = await server.database(withTables);
-    await using one = await machine(store);
-    await using two = await machine(store);
-    const parked = await one.workspace.asks.park(QUESTION);
-    await two.workspace.store!.refresh();
-    assert.deepEqual(two.workspace.asks.list(), [parked]);
-    const { ask } = await two.workspace.asks.answer(parked.id, "8787");
-    await one.workspace.store!.refresh();
-    assert.deepEqual(one.workspace.asks.list(), [ask]);
-    assert.deepEqual([...one.warnings, ...two.warnings], []);
-  },
+story("an ask that one machine parks is listed and answered by another", async (one, two) => {
+  const parked = await one.workspace.asks.park(QUESTION);
+  await two.workspace.store?.refresh();
+  assert.deepEqual(two.workspace.asks.list(), [parked]);
+  const { ask } = await two.workspace.asks.answer(parked.id, "8787");
+  await one.workspace.store?.refresh();
+  assert.deepEqual(one.workspace.asks.list(), [ask]);
+  assert.deepEqual([...one.warnings, ...two.warnings], []);
 });
 
-Deno.test({
-  ...needed,
-  name: "asks that two machines park at the same time get ids of their own",
-  async fn() {
-    const store = await server.database(withTables);
-    await using one = await machine(store);
-    await using two = await machine(store);
-    const parked = await Promise.all(
-      Array.from({ length: 20 }, (_, i) => [one, two][i % 2]!.workspace.asks.park(QUESTION)),
-    );
-    const ids = Array.from({ length: 20 }, (_, i) => i + 1);
-    assert.deepEqual(parked.map(({ id }) => id).sort((a, b) => a - b), ids);
-    for (const { workspace } of [one, two]) {
-      await workspace.store!.refresh();
-      assert.deepEqual(workspace.asks.list().map(({ id }) => id), ids);
-    }
-  },
+story("asks that two machines park at the same time get ids of their own", async (one, two) => {
+  const parked = await Promise.all(
+    Array.from({ length: 20 }, (_, i) => [one, two][i % 2]!.workspace.asks.park(QUESTION)),
+  );
+  const ids = Array.from({ length: 20 }, (_, i) => i + 1);
+  assert.deepEqual(parked.map(({ id }) => id).sort((a, b) => a - b), ids);
+  for (const { workspace } of [one, two]) {
+    await workspace.store?.refresh();
+    assert.deepEqual(workspace.asks.list().map(({ id }) => id), ids);
+  }
 });
 
-Deno.test({
-  ...needed,
-  name: "jobs, their histories and their task files are the same on all machines",
-  async fn() {
-    const store = await server.database(withTables);
-    await using one = await machine(store);
-    await using two = await machine(store);
+story(
+  "jobs, their histories and their task files are the same on all machines",
+  async (one, two) => {
     const [here, there] = [one, two].map(({ workspace }) => jobContext(workspace));
     const given = { name: "nightly", schedule: { cron: "0 3 * * *" }, task: "Sweep the floor." };
     const { job } = await createJob(here!, given);
@@ -66,7 +67,7 @@ Deno.test({
       append: attempt("2026-01-02T03:04:05.000Z"),
     }));
     await here!.register.change("nightly", () => ({ append: attempt("2026-01-03T03:04:05.000Z") }));
-    for (const { workspace } of [one, two]) await workspace.store!.refresh();
+    for (const { workspace } of [one, two]) await workspace.store?.refresh();
     for (const { register, worktree } of [here!, there!]) {
       assert.deepEqual(register.list(), [{ ...job, status: "verified" }]);
       assert.deepEqual(
@@ -80,40 +81,52 @@ Deno.test({
     await there!.register.remove("nightly");
     await createJob(here!, { ...given, name: "weekly" });
     await createJob(here!, given);
-    await two.workspace.store!.refresh();
+    await two.workspace.store?.refresh();
     assert.deepEqual(there!.register.list().map(({ name }) => name), ["weekly", "nightly"]);
     assert.deepEqual(there!.register.history("nightly"), []);
     assert.deepEqual([...one.warnings, ...two.warnings], []);
   },
+);
+
+story("changes of one job by two machines at the same time are all kept", async (one, two) => {
+  const registers = [one, two].map(({ workspace }) => jobContext(workspace).register);
+  const { name } = (await createJob(jobContext(one.workspace), {
+    name: "nightly",
+    schedule: { interval: 60 },
+    task: "",
+  })).job;
+  await Promise.all(
+    Array.from({ length: 120 }, (_, i) =>
+      registers[i % 2]!.change(name, (job) => ({
+        set: { retries: job.retries + 1 },
+        append: attempt(new Date(i * 1000).toISOString()),
+      }))),
+  );
+  for (const { workspace } of [one, two]) await workspace.store?.refresh();
+  for (const register of registers) {
+    assert.equal(register.need(name).retries, 123);
+    assert.equal(register.history(name).length, 100);
+  }
+  assert.deepEqual(registers[0]!.history(name), registers[1]!.history(name));
 });
 
-Deno.test({
-  ...needed,
-  name: "changes of one job by two machines at the same time are all kept",
-  async fn() {
-    const store = await server.database(withTables);
-    await using one = await machine(store);
-    await using two = await machine(store);
-    const registers = [one, two].map(({ workspace }) => jobContext(workspace).register);
-    const { name } = (await createJob(jobContext(one.workspace), {
+story("runs that end on two machines at the same time are all remembered", async (one, two) => {
+  const memories = [one, two].map(({ workspace }) => workspace.memory);
+  await Promise.all(Array.from({ length: 6 }, (_, i) =>
+    memories[i % 2]!.remember({
+      scope: "job",
       name: "nightly",
-      schedule: { interval: 60 },
-      task: "",
-    })).job;
-    await Promise.all(
-      Array.from({ length: 120 }, (_, i) =>
-        registers[i % 2]!.change(name, (job) => ({
-          set: { retries: job.retries + 1 },
-          append: attempt(new Date(i * 1000).toISOString()),
-        }))),
-    );
-    for (const { workspace } of [one, two]) await workspace.store!.refresh();
-    for (const register of registers) {
-      assert.equal(register.need(name).retries, 123);
-      assert.equal(register.history(name).length, 100);
-    }
-    assert.deepEqual(registers[0]!.history(name), registers[1]!.history(name));
-  },
+      summarise: (before) => Promise.resolve(`${before} ${i}`),
+      fallback: { ok: true, text: `outcome ${i}` },
+    })));
+  for (const { workspace } of [one, two]) await workspace.store?.refresh();
+  const texts = memories.map((memory) => memory.read("job", "nightly"));
+  assert.equal(texts[0], texts[1]);
+  for (let i = 0; i < 6; i++) assert.match(texts[0]!, new RegExp(`${i}`));
+  assert.deepEqual(memories[0]!.list(), memories[1]!.list());
+  assert.equal(await memories[1]!.clear("job", "nightly"), true);
+  await one.workspace.store?.refresh();
+  assert.deepEqual(memories[0]!.list(), []);
 });
 
 function attempt(finished_at: string): HistoryEntry {
@@ -129,13 +142,9 @@ function attempt(finished_at: string): HistoryEntry {
   };
 }
 
-Deno.test({
-  ...needed,
-  name: "a run belongs to one server of all machines, and to another when that is gone",
-  async fn() {
-    const store = await server.database(withTables);
-    await using one = await machine(store);
-    await using two = await machine(store);
+story(
+  "a run belongs to one server of all machines, and to another when that is gone",
+  async (one, two, shared) => {
     const [here, there] = [one, two].map(({ workspace }) => runsOf(workspace));
     const request = { prompt: "go", role: "", task: {}, confirmed: false, webhook: "" };
     const answers = await Promise.all(
@@ -156,6 +165,7 @@ Deno.test({
     const taken: Run[] = [];
     assert.equal(await other.take(run.id, () => true, (run) => void taken.push(run)), true);
     assert.deepEqual(taken.map(({ id, state }) => [id, state]), [[run.id, "running"]]);
+    if (!shared) return await other.close(); // a process that has the files is dead when it loses a run
     const lost: string[] = [];
     owner.lost = (id) => void lost.push(id);
     owner.note(run.id, { state: "done", ended_at: "2026-01-02T03:04:05.000Z" });
@@ -171,34 +181,27 @@ Deno.test({
     await there!.refresh();
     assert.deepEqual(there!.need(run.id), here!.need(run.id));
   },
-});
+);
 
-Deno.test({
-  ...needed,
-  name: "a budget of the day holds for the requests of all machines together",
-  async fn() {
-    const store = await server.database(withTables);
-    await using one = await machine(store);
-    await using two = await machine(store);
-    const ledgers = [one, two].map(({ workspace }) => workspace.spending);
-    const [here, there] = await Promise.all(ledgers.map((spending) => spending.totals()));
-    const since = ledgers[0]!.ledger.today();
-    const used = (totals: LedgerTotals) => {
-      const { used, reserved } = totals.of({ since });
-      return [used.tokens, reserved.tokens];
-    };
-    const line = await here!.locked(() => here!.reserve({ tokens: 100, cost: 0 }));
-    assert.deepEqual(await there!.locked(() => used(there!)), [0, 100], "reserved elsewhere");
-    await here!.locked(() => here!.settle(request(line.time), line));
-    assert.deepEqual(await there!.locked(() => used(there!)), [30, 0]);
-    ledgers[1]!.ledger.append(request(line.time));
-    await ledgers[1]!.ledger.flush();
-    await here!.locked(() => here!.reserve({ tokens: 7, cost: 0 }));
-    assert.deepEqual(await there!.locked(() => used(there!)), [60, 7]);
-    await one.workspace.spending.close();
-    assert.deepEqual(await there!.locked(() => used(there!)), [67, 0], "its process is gone");
-    assert.deepEqual([...one.warnings, ...two.warnings], []);
-  },
+story("a budget of the day holds for the requests of all machines together", async (one, two) => {
+  const ledgers = [one, two].map(({ workspace }) => workspace.spending);
+  const [here, there] = await Promise.all(ledgers.map((spending) => spending.totals()));
+  const since = ledgers[0]!.ledger.today();
+  const used = (totals: LedgerTotals) => {
+    const { used, reserved } = totals.of({ since });
+    return [used.tokens, reserved.tokens];
+  };
+  const line = await here!.locked(() => here!.reserve({ tokens: 100, cost: 0 }));
+  assert.deepEqual(await there!.locked(() => used(there!)), [0, 100], "reserved elsewhere");
+  await here!.locked(() => here!.settle(request(line.time), line));
+  assert.deepEqual(await there!.locked(() => used(there!)), [30, 0]);
+  ledgers[1]!.ledger.append(request(line.time));
+  await ledgers[1]!.ledger.flush();
+  await here!.locked(() => here!.reserve({ tokens: 7, cost: 0 }));
+  assert.deepEqual(await there!.locked(() => used(there!)), [60, 7]);
+  await one.workspace.spending.close();
+  assert.deepEqual(await there!.locked(() => used(there!)), [67, 0], "its process is gone");
+  assert.deepEqual([...one.warnings, ...two.warnings], []);
 });
 
 function runsOf({ paths: { state, user }, clock, store, warn }: Workspace): RunStore {

@@ -42,16 +42,23 @@ export interface Machine extends AsyncDisposable {
   readonly warnings: string[];
 }
 
-/** @param given further settings of the machine's user */
+/**
+ * A machine with a worktree of its own.
+ *
+ * @param store empty: files alone
+ * @param given further settings of the machine's user
+ * @param other its worktree is used: without a store, this is another process of one machine
+ */
 export async function machine(
   store: string,
   name = "shop",
   given: Record<string, unknown> = {},
+  other?: Machine,
 ): Promise<Machine> {
   const place = await project();
-  const home = join(place.path, "home");
-  const path = join(place.path, "shop");
-  await Deno.mkdir(path);
+  const home = join(other?.path ?? join(place.path, "shop"), "../home");
+  const path = other?.path ?? join(place.path, "shop");
+  await Deno.mkdir(path, { recursive: true });
   await Deno.mkdir(join(home, ".config/svc"), { recursive: true });
   const settings = {
     ...{ store, project: name, store_timeout: 20 },

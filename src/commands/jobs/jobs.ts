@@ -430,6 +430,7 @@ export async function editTask({ context, io }: View, name: string): Promise<num
   }
   const code = await openEditor(named || "vi", path);
   if (code !== 0) io.note(`The editor ended with exit code ${code}.`);
+  else if (context.store !== undefined) await context.register.change(name, () => ({})); // its row has the task
   return code === 0 ? 0 : 1;
 }
 
