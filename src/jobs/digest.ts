@@ -16,7 +16,15 @@ import type { HistoryEntry, Job } from "./schema.ts";
 export interface PastRun extends
   Pick<
     HistoryEntry,
-    "session" | "started_at" | "finished_at" | "status" | "checked" | "reason" | "content"
+    | "session"
+    | "started_at"
+    | "finished_at"
+    | "status"
+    | "checked"
+    | "reason"
+    | "content"
+    | "worker"
+    | "branch"
   > {
   job: string;
   attempts: number;

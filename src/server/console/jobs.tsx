@@ -332,6 +332,7 @@ function jobPage(
     ["Attempts", `${fired} (${failed} failed)`],
   ];
   if (running_session !== "") facts.push(["Running in", <SessionLink name={running_session} />]);
+  if (job.running?.worker !== undefined) facts.push(["Worker", job.running.worker]);
   if (stuck) {
     facts.push(["Stuck", `its attempt runs for more than ${MAX_INTERVALS} of its intervals`]);
   }
@@ -396,7 +397,12 @@ function jobPage(
               <Count of={run.tokens} />,
               <Money cost={run.cost} />,
               <Count of={run.denied.length} />,
-              run.session === "" ? "" : <SessionLink name={run.session} />,
+              <>
+                {run.session !== "" && <SessionLink name={run.session} />}
+                {[run.worker, run.branch].filter((text) => text !== undefined).map((text) => (
+                  <div class="small">{stripControl(text)}</div>
+                ))}
+              </>,
             ])}
           />
           <Pager path={`/console/jobs/${name}`} query={query} at={at} pages={pages} />
