@@ -14,6 +14,8 @@ export interface Io {
   session?(): string | undefined;
   /** The sessions that a terminal session works in, the active one first. */
   inUse?(): string[];
+  /** What the operator allowed the focused run until the session ends, in words. */
+  approvals?(): string[];
   /** Approves calls and models and answers questions; left out: the command runs unattended. */
   readonly operator?: Operator;
   /** Output for programs and answers, as given. */

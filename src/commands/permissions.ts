@@ -86,6 +86,9 @@ export const permissions = defineCommand({
     for (const [title, list] of lists(settings, config)) {
       if (list.length > 0) io.out(`${title}: ${list.map(oneLine).join(", ")}\n`);
     }
+    const approvals = io.approvals?.() ?? [];
+    if (approvals.length > 0) io.out("\nYou allowed until this session ends:\n");
+    for (const each of approvals) io.out(`  ${oneLine(each)}\n`);
     const wide = rows.filter(({ opens = "" }) => opens !== "");
     if (wide.length > 0) io.out("\nEntries of bash_allow that open more than they name:\n");
     for (const { entry = "", opens } of wide) io.out(`  ${oneLine(entry)}: ${opens}\n`);

@@ -69,6 +69,13 @@ export class Grants {
     return found.includes(undefined) ? undefined : found[0];
   }
 
+  /** What the approvals cover, in words. */
+  get covers(): string[] {
+    const begins = this.#prefixes.size > 0 ? [beginning([...this.#prefixes.keys()])] : [];
+    const keyed = Array.from(this.#approvals.values(), ({ covers }) => covers);
+    return [...new Set([...keyed, ...begins])];
+  }
+
   #covering({ keys, listed }: Cause): Approval | undefined {
     const key = keys.find((key) => this.#approvals.has(key));
     if (key !== undefined) return this.#approvals.get(key);

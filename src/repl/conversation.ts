@@ -102,6 +102,11 @@ export class Conversation {
     yield* agent.turn(prompt, { ...options, commands, attachments });
   }
 
+  /** What the operator allowed a run until the session ends, in words. */
+  approvals(run: number): string[] {
+    return this.#grants.get(run)?.covers ?? [];
+  }
+
   /** The agent of a run as the settings are now. */
   async agent(run: number): Promise<StartedAgent> {
     const prepared = await this.#prepare(run);

@@ -84,6 +84,7 @@ export function openShell(
     workspace,
     operator: isTerminal ? operator : undefined,
     session: () => focus.current()?.session ?? conversation.name,
+    approvals: () => conversation.approvals(focus.run),
     inUse: () => [
       ...conversation.name === undefined ? [] : [conversation.name],
       ...conversation.runs.list().map(({ session }) => session),
@@ -152,21 +153,33 @@ export interface Shell {
 
 /** Input and output of a slash command: this terminal and the open workspace. */
 export function shellIo(
-  { process, workspace, operator, session, inUse, input, output, style, isTerminal, cancellation }:
-    {
-      process: Io;
-      workspace: Workspace;
-      /** Omitted when input is not a terminal. */
-      operator?: Operator;
-      session(): string | undefined;
-      inUse(): string[];
-      input: Input;
-      output: Output;
-      style: Style;
-      /** Whether input is a terminal; otherwise notes go to stderr. */
-      isTerminal: boolean;
-      cancellation(): { signal: AbortSignal; release(): void };
-    },
+  {
+    process,
+    workspace,
+    operator,
+    session,
+    approvals,
+    inUse,
+    input,
+    output,
+    style,
+    isTerminal,
+    cancellation,
+  }: {
+    process: Io;
+    workspace: Workspace;
+    /** Omitted when input is not a terminal. */
+    operator?: Operator;
+    session(): string | undefined;
+    approvals(): string[];
+    inUse(): string[];
+    input: Input;
+    output: Output;
+    style: Style;
+    /** Whether input is a terminal; otherwise notes go to stderr. */
+    isTerminal: boolean;
+    cancellation(): { signal: AbortSignal; release(): void };
+  },
 ): Io {
   const read = async (prompt: string, hidden: boolean): Promise<string | undefined> => {
     const question = prompt.endsWith(" ") ? prompt : `${prompt} `;
@@ -184,6 +197,7 @@ export function shellIo(
     live: workspace,
     operator,
     session,
+    approvals,
     inUse,
     columns: () => output.columns(),
     out: (text) => output.print(text),

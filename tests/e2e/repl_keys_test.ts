@@ -93,6 +93,10 @@ Deno.test("always covers what the operator chooses: commands that begin so, and 
   await pty.until(/ls; touch two\n\[y\][^]*because:$/);
   await pty.type("n");
   await pty.until("done");
+  await open.enter(
+    "/permissions",
+    "You allowed until this session ends:\n  commands that begin with: ls\n",
+  );
   await open.ready();
   // deno-lint-ignore no-explicit-any
   const audit = open.saved()[0].permissions.map((entry: any) => [entry.scope, entry.covers]);
@@ -215,6 +219,29 @@ Deno.test("a slash command that is typed during a turn runs after it, and is nev
   await go(open);
   await pty.until(/one\n[^]*› \/version\n[^]*svc \d/);
   assert.ok(!JSON.stringify(open.backend.chats).includes("/version"));
+});
+
+Deno.test("a message that reached the turn stays in it when that is cancelled, in later processes too", async () => {
+  await using open = await session([waits(), hang("It goes on here"), say("fine")], {
+    config: ALLOWED,
+  });
+  const { pty } = open;
+  await pty.type("go\r");
+  await pty.until("(Enter adds a message");
+  await pty.type("make it blue\r");
+  await pty.until("↳ make it blue");
+  await go(open);
+  await pty.until(/\n› make it blue\n[^]*It goes on/);
+  await pty.type("not sent\r");
+  await pty.until("↳ not sent");
+  await pty.type("\x1b");
+  await pty.until(/cancelled [^]*\n› not sent$/);
+  const name = open.saved()[0].session_name;
+  const options = { cwd: open.place.path, home: open.home.path };
+  assert.equal((await svc(["run", "--session-id", name, "and now?"], options)).code, 0);
+  const sent = JSON.stringify(open.backend.chats[2].messages);
+  assert.match(sent, /\[message\] make it blue.*It goes on.*was cancelled here.*and now\?/);
+  assert.ok(!sent.includes("not sent"));
 });
 
 Deno.test("a file that a message during a turn names is attached, as to a prompt", async () => {
