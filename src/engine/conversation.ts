@@ -398,9 +398,14 @@ export class LoggedTurn {
       this.#log.end(...args);
       this.#conversation?.end(args[0]);
     } catch (error) {
-      if (this.#conversation) this.#conversation.turn = NaN; // to be read again
+      this.forget();
       throw error;
     }
+  }
+
+  /** Has the conversation read again before the next turn: the log may have lost this one. */
+  forget(): void {
+    if (this.#conversation) this.#conversation.turn = NaN;
   }
 
   #ofReply(part: NewPart): NewPart {

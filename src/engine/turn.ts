@@ -126,7 +126,12 @@ export class Engine {
         usage: result.usage,
         cost: account.cost,
       });
-      if (log !== undefined) await session.flush();
+      try {
+        if (log !== undefined) await session.flush();
+      } catch (error) {
+        if (log instanceof LoggedTurn) log.forget();
+        throw error;
+      }
     };
     try {
       const waiting = Promise.withResolvers<"waiting">();

@@ -71,9 +71,9 @@ export class SharedSessions {
     let held = this.#held.get(name);
     if (held === undefined) {
       const take = (log: LogFile, options: HoldOptions) => this.#take(name, log, options);
-      const over = () => {
+      const over = (lost: boolean) => {
         this.#held.delete(name);
-        this.#append(name);
+        if (!lost) this.#append(name);
       };
       const host = { copies: this.#copies, clock: this.#clock, take, over };
       this.#held.set(name, held = new HeldSession(name, host));
@@ -318,8 +318,8 @@ interface Host {
   copies: Copies;
   clock: Clock;
   take(log: LogFile, options: HoldOptions): Promise<Held>;
-  /** Called when the session is free. */
-  over(): void;
+  /** Called when the session is free; `lost`: this process could not append to it any more. */
+  over(lost: boolean): void;
 }
 
 /** A session that handles of this process hold together, and the operations that the store does not have yet. */
@@ -508,12 +508,13 @@ class HeldSession implements SharedSession {
     if (signal.aborted && (signal.reason as SvcError).code === "lease_lost") {
       this.#host.copies.drop(this.#name);
     }
-    await lease.release().catch(() => {});
+    const released = lease.release().catch(() => {}); // it expires
+    if (!signal.aborted) await released;
     lock.release();
     this.#held = undefined;
     this.ending = undefined;
     this.#released.resolve();
-    if (this.#entering === 0) this.#host.over();
+    if (this.#entering === 0) this.#host.over(signal.aborted);
   }
 }
 

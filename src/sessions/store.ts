@@ -158,9 +158,18 @@ export class SessionStore {
     return this.resolve(given);
   }
 
-  /** Has other machines find a session that was added here. Without a shared store nothing is done. */
+  /**
+   * Has other machines find a session that was added here, and warns of one that cannot be read, which stays in its
+   * file alone. Without a shared store nothing is done.
+   */
   async publish(name: string): Promise<void> {
-    if (this.#link !== undefined) await this.closeDead(name);
+    if (this.#link === undefined) return;
+    try {
+      await this.closeDead(name);
+    } catch (error) {
+      if (!(error instanceof SvcError) || error.code !== "session_unreadable") throw error;
+      this.#warn(`Session ${name} stays out of the store: ${error.message}`);
+    }
   }
 
   /** Closes a turn of a session as failed when its process has ended. */

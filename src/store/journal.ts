@@ -35,41 +35,41 @@ export class PostgresJournal implements Journal, SessionIndex {
     const { id = "", created_at = "", role = "", job = "", parent_id = "" } = head ?? {};
     const texts = [id, created_at, role, job, parent_id, first_prompt, updated_at].map(storable);
     return await this.#write(session, lease, async (query) => {
-      await query(
-        `INSERT INTO svc.journal (project, session, seq, token, record, position)
-          SELECT $1, $2, $3 + n, $4, record, position
-          FROM unnest($5::text[], $6::text[]) WITH ORDINALITY AS rows (record, position, n)`,
-        [
-          this.#project,
-          session,
-          after,
-          lease.token,
-          rows.map(({ record }) => record),
-          rows.map(({ position }) => position),
-        ],
-      );
-      await query(
-        `INSERT INTO svc.sessions AS known (project, name, last, turns, bytes, open,
-            id, created_at, role, job, parent_id, first_prompt, updated_at)
-          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
-          ON CONFLICT (project, name) DO UPDATE SET
-            removed = false, last = excluded.last, turns = excluded.turns, bytes = excluded.bytes,
-            open = excluded.open, updated_at = excluded.updated_at,
-            ${head === undefined ? LATER : FIRST}`,
-        [this.#project, session, after + rows.length, turns, bytes, open, ...texts],
-      );
+      const own = [this.#project, session];
+      const written = [
+        query(
+          `INSERT INTO svc.journal (project, session, seq, token, record, position)
+            SELECT $1, $2, $3 + n, $4, record, position
+            FROM unnest($5::text[], $6::text[]) WITH ORDINALITY AS rows (record, position, n)`,
+          [
+            ...own,
+            after,
+            lease.token,
+            rows.map(({ record }) => record),
+            rows.map(({ position }) => position),
+          ],
+        ),
+        query(
+          `INSERT INTO svc.sessions AS known (project, name, last, turns, bytes, open,
+              id, created_at, role, job, parent_id, first_prompt, updated_at)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+            ON CONFLICT (project, name) DO UPDATE SET
+              removed = false, last = excluded.last, turns = excluded.turns, bytes = excluded.bytes,
+              open = excluded.open, updated_at = excluded.updated_at,
+              ${head === undefined ? LATER : FIRST}`,
+          [...own, after + rows.length, turns, bytes, open, ...texts],
+        ),
+      ];
       if (answers.length > 0) {
-        await query(
+        written.push(query(
           `UPDATE svc.answers SET appended = true
             WHERE project = $1 AND session = $2 AND marker = ANY($3)`,
-          [this.#project, session, answers],
-        );
+          [...own, answers],
+        ));
       }
-      const [row] = await query<{ waiting: boolean }>(`SELECT ${WAITING} AS waiting`, [
-        this.#project,
-        session,
-      ]);
-      return row!.waiting;
+      const waiting = query<{ waiting: boolean }>(`SELECT ${WAITING} AS waiting`, own);
+      await Promise.all([...written, waiting]);
+      return (await waiting)[0]!.waiting;
     });
   }
 
@@ -101,12 +101,14 @@ export class PostgresJournal implements Journal, SessionIndex {
   async remove(session: string, lease: Lease): Promise<void> {
     await this.#write(session, lease, async (query) => {
       const values = [this.#project, session];
-      await query("DELETE FROM svc.journal WHERE project = $1 AND session = $2", values);
-      await query("DELETE FROM svc.answers WHERE project = $1 AND session = $2", values);
-      await query(
-        "UPDATE svc.sessions SET removed = true, last = 0 WHERE project = $1 AND name = $2",
-        values,
-      );
+      await Promise.all([
+        query("DELETE FROM svc.journal WHERE project = $1 AND session = $2", values),
+        query("DELETE FROM svc.answers WHERE project = $1 AND session = $2", values),
+        query(
+          "UPDATE svc.sessions SET removed = true, last = 0 WHERE project = $1 AND name = $2",
+          values,
+        ),
+      ]);
     });
   }
 
@@ -176,9 +178,12 @@ export class PostgresJournal implements Journal, SessionIndex {
     work: (query: Query) => Promise<T>,
   ): Promise<T> {
     return await this.#database.transaction(async (query) => {
-      await query("SELECT svc.fence($1, $2, $3)", [this.#project, name, token]);
-      const result = await work(query);
-      await this.#events.notify({ kind: "session", key: session }, query);
+      // Sent together: nothing is written where the fence refuses.
+      const [, result] = await Promise.all([
+        query("SELECT svc.fence($1, $2, $3)", [this.#project, name, token]),
+        work(query),
+        this.#events.notify({ kind: "session", key: session }, query),
+      ]);
       return result;
     });
   }

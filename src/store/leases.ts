@@ -11,6 +11,12 @@ const RETRY = 1000;
 
 const EXPIRES = `clock_timestamp() + interval '${TERM} seconds'`;
 
+/**
+ * Has a statement not wait for the disk. When PostgreSQL crashes at this moment, the lease is gone, and its holder is
+ * refused: the first write on its behalf waits for the disk, and the lease with it.
+ */
+const ASYNC = "set_config('synchronous_commit', 'off', true)";
+
 interface Held extends Lease {
   readonly ended: AbortController;
 }
@@ -42,7 +48,7 @@ export class PostgresLeases implements Leases {
           ON CONFLICT (project, name) DO UPDATE
             SET token = excluded.token, holder = excluded.holder, expires = excluded.expires
             WHERE leases.expires <= clock_timestamp()
-          RETURNING token`,
+          RETURNING token, ${ASYNC}`,
         [this.#project, name, this.holder],
       )
     );
@@ -97,7 +103,7 @@ export class PostgresLeases implements Leases {
     this.#held.delete(name);
     await this.#database.transaction(async (query) => {
       const freed = await query(
-        "DELETE FROM svc.leases WHERE project = $1 AND name = $2 AND token = $3 RETURNING name",
+        `DELETE FROM svc.leases WHERE project = $1 AND name = $2 AND token = $3 RETURNING ${ASYNC}`,
         [this.#project, name, token],
       );
       if (freed.length > 0) await this.#events.notify({ kind: "lease", key: name }, query);
@@ -119,7 +125,7 @@ export class PostgresLeases implements Leases {
   async renew(): Promise<void> {
     const leases = [...this.#held.values()];
     const rows = await this.#database.query<{ token: number }>(
-      `UPDATE svc.leases SET expires = ${EXPIRES} WHERE project = $1 AND token = ANY($2) RETURNING token`,
+      `UPDATE svc.leases SET expires = ${EXPIRES} WHERE project = $1 AND token = ANY($2) RETURNING token, ${ASYNC}`,
       [this.#project, leases.map(({ token }) => token)],
     );
     const kept = new Set(rows.map(({ token }) => token));
