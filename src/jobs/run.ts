@@ -40,6 +40,7 @@ export interface NotBegun {
  * to `executing`; or parks it when it needs a grant.
  *
  * @param options.signal ends the pending report of an earlier run
+ * @param options.due `next_run_at` when the scheduler put the job into the queue
  * @param options.run the accepted run of a hook; `resumed`: whether it has begun before
  *
  * @throws SvcError `unknown_job`, `register_write`
@@ -48,11 +49,12 @@ export async function beginRun(
   context: JobContext,
   name: string,
   trigger: RunTrigger,
-  { retry = true, signal, run: accepted, resumed = false }: {
+  { retry = true, signal, run: accepted, resumed = false, due }: {
     retry?: boolean;
     signal?: AbortSignal;
     run?: string;
     resumed?: boolean;
+    due?: string;
   } = {},
 ): Promise<JobRun | NotBegun> {
   const { register, clock } = context;
@@ -81,7 +83,7 @@ export async function beginRun(
     const job = await register.change(name, (job) => {
       planned = job.next_run_at;
       const session = () => sessionFor(job, services);
-      start = startOf(job, trigger, { now: clock.now(), session, run: accepted });
+      start = startOf(job, trigger, { now: clock.now(), session, run: accepted, due });
       if (start.set?.running !== undefined && start.refused === undefined) {
         const { worker, token } = lock;
         Object.assign(start.set.running, { worker, token });

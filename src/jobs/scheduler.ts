@@ -7,7 +7,7 @@ import { recover } from "./recover.ts";
 import { readTime } from "./schedule.ts";
 import type { Job } from "./schema.ts";
 import { isAhead, isDue, isRunnable, missingPlan } from "./transitions.ts";
-import { JobWorker, type Step } from "./worker.ts";
+import { jobKey, JobWorker, type Step } from "./worker.ts";
 
 /**
  * Runs the due jobs of one worktree (specification 4.5). It has no loop: the caller calls `tick`, or `sweep`,
@@ -131,7 +131,7 @@ export class Scheduler {
       .sort((one, other) => priority(other) - priority(one) || (one < other ? -1 : 1));
     for (const name of names) {
       const { label, priority } = jobs.get(name) ?? {};
-      const key = `job/${name}/${due.get(name)}`;
+      const key = jobKey(name, due.get(name)!);
       await this.#queue.put({
         kind: "job",
         name,

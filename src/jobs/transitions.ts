@@ -166,13 +166,21 @@ export type RunTrigger = "tick" | "run" | "hook";
 export function startOf(
   job: Job,
   trigger: RunTrigger,
-  { now, session, run }: { now: number; session: () => string; run?: string },
+  { now, session, run, due }: {
+    now: number;
+    session: () => string;
+    run?: string;
+    /** The time at which the scheduler saw the job due: the clock of another machine may be behind its own. */
+    due?: string;
+  },
 ): { set?: Partial<Job>; refused?: string; parked?: true } {
   const left = job.running;
   const gates = left === undefined ? job : { ...job, require_approval: false };
   const outcome = transition(gates, trigger === "run" ? "run" : "tick");
   if ("refused" in outcome) return outcome;
-  if (trigger === "tick" && !isDue(job, now)) return { refused: "is not due any more" };
+  if (trigger === "tick" && job.next_run_at !== due && !isDue(job, now)) {
+    return { refused: "is not due any more" };
+  }
   const stamp = new Date(now).toISOString();
   const begun = { attempt: 1, session: "", started_at: stamp, attempt_at: stamp, next_at: "" };
   if (outcome.set.status === "waiting_approval") {

@@ -1,6 +1,6 @@
 import { errorMessage } from "../platform/error.ts";
 import type { JobReport } from "../plugins/api.ts";
-import type { QueueWorker, RunQueue } from "../store/port.ts";
+import type { QueueItem, QueueWorker, RunQueue } from "../store/port.ts";
 import type { JobContext } from "./context.ts";
 import { isStuck } from "./health.ts";
 import { beginRun, JobRun, LOCKED } from "./run.ts";
@@ -17,6 +17,11 @@ export type Step =
 
 /** Another process has the job: the queue offers it again. */
 class Held extends Error {}
+
+/** The key of a job in the queue: it is put once for each time at which it is due. */
+export function jobKey(name: string, due: string): string {
+  return `job/${name}/${due}`;
+}
 
 /** How a {@linkcode JobWorker} works from now on. */
 export interface Working {
@@ -70,7 +75,7 @@ export class JobWorker {
     const kinds = others === undefined ? ["job" as const] : undefined;
     const concurrency = () => this.#room();
     this.#worker = queue.work({ kinds, labels, concurrency }, async (item) => {
-      if (item.kind === "job") await this.#take(item.name);
+      if (item.kind === "job") await this.#take(item);
       else await others?.(item.name);
     });
   }
@@ -116,20 +121,20 @@ export class JobWorker {
     return concurrency + held.length;
   }
 
-  async #take(name: string): Promise<void> {
+  async #take({ name, key }: QueueItem): Promise<void> {
     this.#busy.set(name, this.#context.clock.now());
     try {
-      await this.#safely(name, () => this.#attempt(name));
+      await this.#safely(name, () => this.#attempt(name, key.slice(jobKey(name, "").length)));
     } finally {
       this.#busy.delete(name);
       this.#asleep.delete(name);
     }
   }
 
-  async #attempt(name: string): Promise<void> {
+  async #attempt(name: string, due: string): Promise<void> {
     const waiting = this.waiting.get(name);
     this.waiting.delete(name);
-    const run = waiting ?? await beginRun(this.#context, name, "tick");
+    const run = waiting ?? await beginRun(this.#context, name, "tick", { due });
     if (!(run instanceof JobRun)) {
       if (run.parked) this.#tell({ job: name, step: "parked" });
       // The lease of a worker that died expires soon.

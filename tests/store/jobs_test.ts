@@ -176,6 +176,26 @@ Deno.test({
 
 Deno.test({
   ...needed,
+  name: "a worker whose clock is behind runs what a scheduler has put",
+  async fn() {
+    const store = await server.database(withTables);
+    await using backend = startBackend({ replies: [say("done")] });
+    await using one = await jobMachine(store, backend);
+    await one.add({ name: "now", next_run_at: new Date().toISOString() });
+    const clock = { ...systemClock, now: () => Date.now() - 240_000 };
+    const { queue } = await one.workspace.store!.open();
+    const steps: Step[] = [];
+    const tell = (step: Step) => void steps.push(step);
+    const worker = new JobWorker({ ...one.context, clock }, queue, { tell });
+    worker.work({ signal: never, cancel: never, concurrency: 1, hold: 0 });
+    await one.scheduler.sweep(never);
+    await until(() => steps.some(({ step }) => step === "finished"));
+    await worker.close();
+  },
+});
+
+Deno.test({
+  ...needed,
   name: "a job with a label waits for a worker with it",
   async fn() {
     const store = await server.database(withTables);
