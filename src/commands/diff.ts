@@ -9,13 +9,18 @@ export interface DiffView {
   style: Style;
   columns: number;
   path?: string;
+  /** Unchanged lines before and after each part that changed. Default: all there are. */
+  context?: number;
 }
 
 /**
  * A diff for people: line numbers where they are known, the changed words marked, the code in the colours of its
  * language. Long lines are wrapped. The text must have no control characters.
  */
-export function diffRows(hunks: DiffLine[][], { style, columns, path = "" }: DiffView): string[] {
+export function diffRows(
+  hunks: DiffLine[][],
+  { style, columns, path = "", context = Infinity }: DiffView,
+): string[] {
   const digits = Math.max(0, ...hunks.flat().map(({ at }) => String(at ?? "").length));
   const margin = digits === 0 ? 2 : digits + 3;
   const room = Math.max(8, columns - margin);
@@ -26,7 +31,10 @@ export function diffRows(hunks: DiffLine[][], { style, columns, path = "" }: Dif
     const before = highlighter(languageName(path), style);
     const after = highlighter(languageName(path), style);
     const words = style.enabled ? changedWords(hunk) : new Map<DiffLine, Range[]>();
-    for (const line of hunk) {
+    const start = hunk.findIndex(({ sign }) => sign !== " ") - context;
+    const end = hunk.findLastIndex(({ sign }) => sign !== " ") + context;
+    for (const [place, line] of hunk.entries()) {
+      if (place < start || place > end) continue;
       const text = expanded(line.text);
       const old = line.sign === "-" ? before(text) : undefined;
       const code = old ?? after(text);

@@ -2,9 +2,8 @@ import type { TurnEvent } from "../engine/events.ts";
 import type { Style } from "../platform/style.ts";
 import { oneLine, stripControl } from "../platform/terminal.ts";
 import { duration, fit, plural, someLines, textWidth } from "../platform/text.ts";
-import type { ToolArguments } from "../plugins/api.ts";
 import { editHunks } from "./changes.ts";
-import { diffRows, foldedRows } from "./diff.ts";
+import { diffRows, foldedRows, previewRows } from "./diff.ts";
 
 /** The lines for a finished call, and all of it where they do not have all. */
 export interface Outcome {
@@ -41,7 +40,7 @@ export interface OutcomeView {
  */
 export function outcomeLines(
   { name, output, is_error, note, echo, duration: took, details = {} }: ToolResult,
-  call: Pick<ToolCall, "arguments" | "category" | "status"> | undefined,
+  call: Pick<ToolCall, "arguments" | "category" | "status"> & { preview?: string } | undefined,
   view: OutcomeView,
 ): Outcome {
   const { style, columns } = view;
@@ -68,7 +67,7 @@ export function outcomeLines(
   } else {
     if (note !== "" && view.show_notes) add({ rows: [style.dim(oneLine(note))] });
     if (call?.category === "edit" && !view.seen) {
-      add(editPreview(call.arguments, { ...view, columns: width }, line));
+      add(editPreview(call, { ...view, columns: width }, line));
     }
   }
   if (output_at !== undefined && !view.brief) {
@@ -117,13 +116,22 @@ function lastLines(text: string, view: OutcomeView): Folded {
   return cut ? { rows, whole: () => lines } : { rows };
 }
 
+/** Unchanged lines around a change. */
+const CONTEXT = 2;
 /** Rows of a diff that are shown. */
 const MAX_ROWS = 12;
 
-/** The diff of an edit; empty for calls without old and new text. */
-function editPreview(args: ToolArguments, view: OutcomeView, line?: number): Folded {
+/** The diff of an edit, by its preview or its arguments; empty for calls without old and new text. */
+function editPreview(
+  { arguments: args, preview = "" }: Pick<ToolCall, "arguments"> & { preview?: string },
+  view: OutcomeView,
+  line?: number,
+): Folded {
   const path = typeof args.path === "string" ? args.path : "";
-  const rows = diffRows(editHunks(args, line), { ...view, path });
+  // The first row of a preview names the file, as the activity line does.
+  const rows = preview === ""
+    ? diffRows(editHunks(args, line), { ...view, path })
+    : previewRows(stripControl(preview), { ...view, context: CONTEXT }).slice(1);
   const key = view.key ? ` (${view.key})` : "";
   const shown = foldedRows(rows, MAX_ROWS, (more) => view.style.dim(more + key));
   return shown.length < rows.length ? { rows: shown, whole: () => rows } : { rows };

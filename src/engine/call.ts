@@ -211,6 +211,9 @@ async function* startCall(
   if (authorization.noop) {
     return { granted: true, outcome: Promise.resolve(failure(authorization.message)) };
   }
+  const shown = granted && !rights.headless && tool.permission === "edit" && entry.scope !== "once"
+    ? await preview(tool, args, contextAt(paths, environment))
+    : "";
   yield {
     type: "permission",
     run,
@@ -219,6 +222,7 @@ async function* startCall(
     decision: entry.decision,
     path: entry.path ?? "",
     reason,
+    ...shown !== "" && shown.length <= MAX_PREVIEW && { preview: shown },
   };
   if (!granted) {
     const outcome = Promise.resolve(failure(authorization.message));
@@ -240,6 +244,9 @@ async function* startCall(
   const outcome = runTool(tool, args, context, options).finally(() => progress.end());
   return { granted, outcome };
 }
+
+/** Characters of the longest preview in an event. */
+const MAX_PREVIEW = 200_000;
 
 async function preview(
   tool: ToolDefinition,

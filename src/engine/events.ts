@@ -209,6 +209,8 @@ interface TurnEvents {
     decision: "granted" | "declined" | "denied";
     path: string;
     reason: string;
+    /** What a granted edit changes, as its confirmation would show it; only where a person is there, who was not asked. */
+    preview?: string;
   };
   /** A question that was parked. */
   ask: { id: number; question: string };

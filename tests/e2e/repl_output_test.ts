@@ -53,7 +53,10 @@ for (const columns of [40, 80, 200]) {
       await open.pty.until("50 %");
       await open.ready();
       const text = open.pty.screen.text();
-      assert.match(text, /✓ edit a\.ts\n {2}13 - const x12 = 12;\n {2}13 \+ const x12 = 13;\n/);
+      assert.match(
+        text,
+        /✓ edit a\.ts\n.*x10.*\n.*x11.*\n {2}13 - const x12 = 12;\n {2}13 \+ const x12 = 13;\n {2}14 {3}const x13/,
+      );
       if (NO_COLOR !== undefined) assert.ok(text.includes(answer));
       else {
         assert.match(text, /\nDone\n\nconst x12 = 13;\n\n/);

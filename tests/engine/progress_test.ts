@@ -95,3 +95,20 @@ Deno.test("a command's output comes in events while it runs, and in the log once
   const log = JSON.stringify(it.session.document());
   assert.equal(log.split("1\\n2\\n3").length, 2);
 });
+
+Deno.test("the event of an edit that needs no confirmation has its diff where a person is there", async () => {
+  for (const headless of [false, true]) {
+    await using it = await agent([
+      call("file_write", { path: "a.txt", content: "one\n2\n" }),
+      say("done"),
+    ], {
+      headless,
+      files: { "a.txt": "one\ntwo\n" },
+      config: { tool_permission: { edit: "allow" } },
+    });
+    const { events } = await it.turn("go");
+    const { preview } = events.find((event) => event.type === "permission")!;
+    if (headless) assert.equal(preview, undefined);
+    else assert.match(preview!, /^--- a\.txt\n\+\+\+ a\.txt\n@@ .* @@\n one\n-two\n\+2\n/);
+  }
+});

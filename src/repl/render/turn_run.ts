@@ -15,6 +15,8 @@ export interface LiveCall {
   status: string;
   /** The call was denied or declined, and that has been shown. */
   refused: boolean;
+  /** What an edit changes, where its confirmation was not needed. */
+  preview?: string;
   /** The last lines of its output so far. */
   tail: string[];
 }

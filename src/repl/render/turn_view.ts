@@ -249,6 +249,7 @@ export class TurnView {
 
   #permission(event: Event<"permission">, run: TurnRun): void {
     const call = run.lastCall;
+    if (call !== undefined) call.preview = event.preview;
     if (event.decision === "granted" || call === undefined) return;
     call.refused = true;
     this.#page.detail(run, refusalLine(event, call, this.#style));

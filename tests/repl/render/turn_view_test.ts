@@ -168,6 +168,25 @@ Deno.test("an edit shows what it changed, bounded", () => {
   );
 });
 
+Deno.test("a file that is written anew shows what changed in it", () => {
+  const { view, text } = terminal();
+  const args = { path: "a.ts", content: "one\n2\n" };
+  view.event({ ...call("1", "write a.ts"), category: "edit", arguments: args });
+  view.event({
+    type: "permission",
+    run: ROOT_RUN,
+    tool: "file_write",
+    action: "allow",
+    decision: "granted",
+    path: "a.ts",
+    reason: "",
+    preview: "--- a.ts\n+++ a.ts\n@@ -1,2 +1,2 @@\n one\n-two\x1b[2J\n+2\n",
+  });
+  view.event(result("1", { details: { line: 1 } }));
+  view.end();
+  assert.equal(text(), "✓ write a.ts\n  1   one\n  2 - two\n  2 + 2");
+});
+
 Deno.test("an edit that a confirmation has shown is not shown again", () => {
   const { view, text, output } = terminal();
   const args = { path: "a.ts", old: "one\n", new: "two\n" };
