@@ -50,6 +50,7 @@ export async function writeMessages(
   shell: Shell,
 ): Promise<{ take(): string[]; end(send: boolean): Promise<void> }> {
   const { input, output, style, waiting } = shell;
+  if (!output.isTerminal) return { take: () => [], end: () => Promise.resolve() };
   const { promptText } = await import("./terminal_session.ts");
   const writing = input.messages({
     prompt: promptText(shell),

@@ -86,7 +86,7 @@ export class Input {
     return answer;
   }
 
-  /** Whether a person is typing a message now, so that a question has to wait. */
+  /** Whether a person is typing a message now, or has just answered a question, so that another has to wait. */
   get typing(): boolean {
     return this.#keyboard.typing;
   }

@@ -8,6 +8,8 @@ export type Next = Key | { type: "end" } | { type: "interrupted" };
 const SEQUENCE = 40;
 /** Milliseconds without a key after which a person has stopped typing. */
 const PAUSE = 700;
+/** Milliseconds after an answer in which its key may come again: no person can have read another question by then. */
+const AGAIN = 300;
 
 /**
  * Distributes keys: to the open read; otherwise to the message that is written during a turn; otherwise
@@ -24,6 +26,8 @@ export class Keyboard {
   #message: KeySource | undefined;
   /** When the last key of an unfinished message was typed that no read was open for. */
   #typed = -Infinity;
+  /** When the last question was answered. */
+  #answered = -Infinity;
   #escape: ReturnType<typeof setTimeout> | undefined;
   #reading = false;
   #ended = false;
@@ -43,6 +47,7 @@ export class Keyboard {
   /** Closes a source; its unused keys are kept for the next one. */
   release(source: KeySource, fresh: boolean): void {
     this.#source = undefined;
+    if (fresh) this.#answered = performance.now();
     if (fresh && this.#message !== undefined) {
       for (const key of source.rest()) this.#message.push(key);
     } else {this.#kept = fresh
@@ -64,9 +69,10 @@ export class Keyboard {
     this.#kept.unshift(...source.rest());
   }
 
-  /** Whether a person is typing a message now, so that a question has to wait. */
+  /** Whether a person is typing a message now, or has just answered a question, so that another has to wait. */
   get typing(): boolean {
-    return performance.now() - this.#typed < PAUSE;
+    const now = performance.now();
+    return now - this.#typed < PAUSE || now - this.#answered < AGAIN;
   }
 
   watch(interrupt: () => void): { stop(): void } {

@@ -408,7 +408,36 @@ Deno.test("a question during a turn gets its own keys, and what was typed before
   await new Promise((resolve) => setTimeout(resolve));
   await writing.close();
   assert.deepEqual(writing.sent, ["yes"]);
-  assert.equal(input.typing, false);
+});
+
+Deno.test("a question has to wait while a message is typed, and shortly after an answer", async () => {
+  const { now } = performance;
+  let time = 1000;
+  performance.now = () => time;
+  try {
+    const { port, input } = start();
+    assert.equal(input.typing, false);
+    const asked = input.key({ prompt: "Run? ", accepts: (key) => key === "y" });
+    port.type("y");
+    await asked;
+    time += 299;
+    assert.equal(input.typing, true, "the same key may come again");
+    time += 1;
+    assert.equal(input.typing, false);
+    const writing = write(port, input);
+    port.type("a");
+    await until(() => input.typing);
+    time += 699;
+    assert.equal(input.typing, true);
+    time += 1;
+    assert.equal(input.typing, false);
+    port.type("b", "\r");
+    await until(() => writing.sent.length === 1);
+    assert.equal(input.typing, false);
+    await writing.close();
+  } finally {
+    performance.now = now;
+  }
 });
 
 Deno.test("Escape, Ctrl-C and Ctrl-D of a message that is written during a turn", async () => {
