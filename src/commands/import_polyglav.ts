@@ -289,11 +289,16 @@ class Import {
   }
 
   async #memory(scope: MemoryScope, name: string, file: string): Promise<void> {
-    const { memory, paths } = this.#workspace;
+    const { memory, paths, store } = this.#workspace;
     const present = () => exists(join(paths.state, "memory", `${scope}s`, `${name}.md`));
     await this.#item("memory", `${scope} ${name}`, present, () => {
       const [path, text] = [memory.path(scope, name), this.#source.text(file).trim()];
-      return { write: () => void writeFileAtomic(path, `${text}\n`) };
+      return {
+        write: async () => {
+          if (store === undefined) writeFileAtomic(path, `${text}\n`);
+          else await memory.write(scope, name, text);
+        },
+      };
     });
   }
 

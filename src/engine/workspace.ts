@@ -69,8 +69,11 @@ interface WorkspaceRequest {
   project?: string;
   /** Another worktree that the local plugins, and the trust in them, come from. Default: this one. */
   pluginsOf?: Workspace;
-  /** The link of another workspace of this worktree, which closes it. Default: one of its own. */
-  store?: Link;
+  /**
+   * The link of another workspace of this worktree, which closes it; null: files alone, whatever the settings say.
+   * Default: a link of its own.
+   */
+  store?: Link | null;
   /** Receives one-line warnings about broken files, unknown keys and plugins. */
   warn?: (message: string) => void;
 }
@@ -149,8 +152,9 @@ export class Workspace {
       warn: this.warn,
     });
     this.#ownsStore = request.store === undefined;
-    this.store = request.store ??
-      storeLink({ paths, config, environment: this.environment, warn: this.warn });
+    this.store = request.store === undefined
+      ? storeLink({ paths, config, environment: this.environment, warn: this.warn })
+      : request.store ?? undefined;
     this.connections = new ConnectionStore(paths.user, this.clock, this.warn);
     this.models = new ModelStore(paths.user, this.clock, this.warn);
     this.sessions = new SessionStore({

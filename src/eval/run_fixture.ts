@@ -78,7 +78,11 @@ async function measured(
     "tools.deny": [...denied, ...fixture.tools_deny],
     memory_enabled: false,
   };
-  const workspace = Workspace.open({ path, environment, overrides, pluginsOf, trusted: true });
+  const workspace = Workspace.open({
+    ...{ path, environment, overrides, pluginsOf },
+    trusted: true,
+    store: null, // its worktree is gone afterwards
+  });
   try {
     await workspace.load({ tools: "all", providers: "all" });
     const late = new AbortController();

@@ -5,6 +5,7 @@ import { type Environment, openPaths, type Paths, VERSION } from "../platform/en
 import { readTextIfExists } from "../platform/files.ts";
 import { Trust } from "../policy/trust.ts";
 import { SessionStore } from "../sessions/store.ts";
+import { storeLink } from "../store/link.ts";
 
 interface AgentAccessOptions {
   /** The user's settings folder. */
@@ -28,12 +29,16 @@ export class AgentAccess {
    * @throws SvcError `no_worktree`, `state_link` (exit 2)
    */
   constructor(dir: string, options: AgentAccessOptions) {
-    const { user, clock, warn } = options;
+    const { user, environment, clock, warn } = options;
     this.#options = options;
     this.paths = openPaths(dir, user);
     const { state, sessions: directory } = this.paths;
-    this.sessions = new SessionStore({ directory, version: VERSION, clock, warn });
-    this.asks = new AskStore({ state, sessions: this.sessions, clock, warn });
+    let store: ReturnType<typeof storeLink>;
+    try {
+      store = storeLink({ paths: this.paths, environment, config: this.#config(), warn });
+    } catch { /* its settings are broken: its files can be read all the same */ }
+    this.sessions = new SessionStore({ directory, version: VERSION, clock, warn, shared: store });
+    this.asks = new AskStore({ state, sessions: this.sessions, clock, warn, store });
   }
 
   /** Sends a JSON body to its server, with a token where it requires one. */
@@ -59,13 +64,17 @@ export class AgentAccess {
 
   /** A token of its token file, of one that may do everything if there is such a one. */
   #token(): string | undefined {
-    const { environment, clock, warn, trusted: all } = this.#options;
-    const trust = new Trust({ paths: this.paths, environment, clock, warn, all });
-    const file = Config.open(this.paths, trust.screen).get("serve.token_file");
+    const file = this.#config().get("serve.token_file");
     const lines = file === "" ? [] : (readTextIfExists(file) ?? "").split("\n")
       .map((line) => line.trim().replace(/^operate /, ""))
       .filter((line) => line !== "" && !line.startsWith("#"));
     const best = lines.find((line) => !line.includes(" ")) ?? lines[0];
     return best?.split(" ").at(-1);
+  }
+
+  #config(): Config {
+    const { environment, clock, warn, trusted: all } = this.#options;
+    const trust = new Trust({ paths: this.paths, environment, clock, warn, all });
+    return Config.open(this.paths, trust.screen);
   }
 }

@@ -15,8 +15,13 @@ export async function pruneWorktree(
   workspace: Workspace,
   { dry_run, given }: { dry_run?: boolean; given?: Retention } = {},
 ): Promise<Pruned[] | undefined> {
-  const { sessions, asks, config, clock } = workspace;
-  if (!dry_run) sessions.tidy();
+  const { sessions, asks, config, clock, spending } = workspace;
+  if (!dry_run) {
+    sessions.tidy();
+    const shared = await workspace.store?.open();
+    await shared?.records.clean();
+    await shared?.requests.clean(spending.ledger.firstKept());
+  }
   const jobs = jobContext(workspace).register.list();
   const retention = given ?? {
     keep_days: config.get("sessions.keep_days"),

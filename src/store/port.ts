@@ -190,6 +190,8 @@ export interface Requests {
   exclusive<T>(
     work: (alive: ReadonlySet<string>) => { lines: RequestRow[]; result: T },
   ): Promise<T>;
+  /** Removes the lines of the days before one. */
+  clean(day: string): Promise<void>;
   /** Brings the files up to date. */
   pull(): Promise<void>;
 }

@@ -80,6 +80,14 @@ export class PostgresRequests implements Requests {
     });
   }
 
+  /** Removes the lines of the days before one. */
+  async clean(day: string): Promise<void> {
+    await this.#database.query("DELETE FROM svc.requests WHERE project = $1 AND day < $2", [
+      this.#project,
+      day,
+    ]);
+  }
+
   async pull(): Promise<void> {
     await this.#locked(async () => this.#append(await this.#read(this.#database.query)));
   }

@@ -229,12 +229,17 @@ export class Ledger {
 
   /** Removes what is older than `usage.keep_days`, on the first request of a day, and what killed processes left. */
   #prune(today: string): void {
-    const keep: number = this.#config?.get("usage.keep_days") ?? 0;
-    const first = keep === 0 ? "" : dayOf(Date.parse(today) - keep * 86_400_000);
+    const first = this.firstKept(today);
     for (const day of this.days().filter((day) => day < first)) tryRemove(this.file(day));
     for (const { name } of Deno.readDirSync(this.directory)) {
       if (name.startsWith(LIVE)) isHeld(join(this.directory, name));
     }
+  }
+
+  /** The first day that `usage.keep_days` keeps; empty: all are kept. */
+  firstKept(today = this.today()): string {
+    const keep: number = this.#config?.get("usage.keep_days") ?? 0;
+    return keep === 0 ? "" : dayOf(Date.parse(today) - keep * 86_400_000);
   }
 
   /** Warns once about each subject. */
