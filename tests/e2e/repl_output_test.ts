@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { call, say, usage } from "../support/backend.ts";
+import { FORBIDDEN, HOSTILE } from "../support/hostile.ts";
 import { inProcess } from "../support/io.ts";
 import { project } from "../support/project.ts";
 import { session } from "../support/repl.ts";
@@ -130,4 +131,34 @@ Deno.test("a confirmation shows the diff of an edit with its line numbers, and t
   await open.pty.until("done");
   await open.ready();
   assert.match(open.pty.screen.text(), /✓ edit a\.txt\n\ndone/);
+});
+
+Deno.test("hostile text in running commands, diffs and folded output arrives as harmless text", async () => {
+  const command = `cat a; until [ -e seen ]; do sleep 0.05; done; cat a a a a a a a a`;
+  const replies = [
+    call("run_command", { command }),
+    call("file_write", { path: "a", content: `${HOSTILE}\nnew\n` }),
+    call("file_edit", { path: "a", old: "new", new: HOSTILE }),
+    say("done"),
+  ];
+  await using open = await session(replies, {
+    config: { tool_permission: { bash: "allow", edit: "allow" } },
+    files: { a: `${HOSTILE}\nline\n` },
+    rows: 60,
+  });
+  const { pty, place } = open;
+  await pty.type("go\r");
+  await pty.until(/MARK[^]*\n {2}line\n/);
+  await place.write("seen", "");
+  await pty.until("done");
+  await open.ready();
+  await pty.type("\x0f");
+  await pty.until(/MARK[^]*›$/);
+  // Ours: colours, the cursor and clearing of the edited line, bracketed paste.
+  // deno-lint-ignore no-control-regex
+  const rest = pty.written.replace(/\x1b\[(?:\??[\d;]*[mABCDGHJKhl])|\r/g, "");
+  assert.equal(FORBIDDEN.exec(rest)?.[0], undefined, JSON.stringify(rest));
+  for (const piece of ["\x1b[2J", "\x1b]", "\x1bP", "\x1bc"]) {
+    assert.ok(!pty.written.includes(piece), JSON.stringify(piece));
+  }
 });
