@@ -268,3 +268,15 @@ Deno.test("a turn that follows another one in its session does not read the log 
   const sent = at.backend.chats[2].messages.slice(1).map(({ content }: any) => content);
   assert.deepEqual(sent, ["1", "one", "2", "two", "3"]);
 });
+
+Deno.test("a long answer is sent in pieces, as the JSON that it is when it is short [4.1]", async () => {
+  const long = 'a "word" in 😀 and \n '.repeat(13_000);
+  await using at = await server([say("short"), say(long)]);
+  const chat = () => at.post("/chat", { prompt: "go", session: "a" });
+  const [short, sent] = [await chat(), await chat()];
+  assert.equal(short.headers.has("content-length"), true);
+  assert.equal(sent.headers.has("content-length"), false);
+  assert.equal(sent.headers.get("content-type"), short.headers.get("content-type"));
+  assert.ok(sent.body.content.trim() === long.trim());
+  assert.deepEqual(Object.keys(sent.body), Object.keys(short.body));
+});

@@ -4,6 +4,7 @@ import { taskFields, taskOf } from "../../engine/task.ts";
 import type { Workspace } from "../../engine/workspace.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { errorMessage } from "../../platform/error.ts";
+import { jsonPieces } from "../../platform/files.ts";
 import type { NewAttachment } from "../../sessions/attachments.ts";
 import { SESSION_NAME } from "../../sessions/names.ts";
 import { EventStream } from "../event_stream.ts";
@@ -105,9 +106,26 @@ export function chatRoutes(workspace: Workspace, turns: Turns): Route[] {
       const { signal } = request; // aborts when the client disconnects
       const { result, cut } = await turns.run({ ...turn, signal });
       if (cut !== undefined) throw cut;
-      return Response.json(result);
+      return resultResponse(result);
     },
   }];
+}
+
+/** Characters of an answer from which on it is sent in pieces, between which other requests are answered. */
+const LONG = 256 * 1024;
+
+function resultResponse(result: TurnResult): Response {
+  if (result.content.length < LONG) return Response.json(result);
+  const pieces = jsonPieces(result);
+  const encoder = new TextEncoder();
+  const body = new ReadableStream<Uint8Array>({
+    pull(controller) {
+      const { done, value } = pieces.next();
+      if (done) controller.close();
+      else controller.enqueue(encoder.encode(value));
+    },
+  });
+  return new Response(body, { headers: { "content-type": "application/json" } });
 }
 
 /** @throws HttpError 400 for one that is neither a text nor an image, or too large */
