@@ -9,6 +9,9 @@ import type { Job } from "./schema.ts";
 import { isAhead, isDue, isRunnable, missingPlan } from "./transitions.ts";
 import { jobKey, JobWorker, type Step } from "./worker.ts";
 
+/** Milliseconds before a job that is still due is put into a shared queue again. */
+const AGAIN = 60_000;
+
 /**
  * Runs the due jobs of one worktree (specification 4.5). It has no loop: the caller calls `tick`, or `sweep`,
  * which does not wait for the attempts that it begins.
@@ -18,6 +21,8 @@ export class Scheduler {
   readonly #queue: RunQueue;
   /** Undefined: other processes take the jobs from the queue. */
   readonly #worker: JobWorker | undefined;
+  /** When the jobs that are due were put into a shared queue, by key. */
+  #sent = new Map<string, number>();
   /** Whether nothing has failed since the last sweep. */
   #healthy = true;
 
@@ -77,7 +82,13 @@ export class Scheduler {
     } = {},
   ): Promise<boolean> {
     const { store } = this.#context;
-    if (store !== undefined) await this.#safely("the store", () => store.refresh());
+    if (store !== undefined) {
+      await this.#safely("the store", () => store.refresh());
+      if (!this.#healthy) {
+        this.#healthy = true;
+        return false;
+      }
+    }
     await this.#safely("the register", () => recover(this.#context, signal));
     await this.#safely("the register", () => this.#plan());
     this.#worker?.work({
@@ -116,7 +127,8 @@ export class Scheduler {
     const jobs = new Map(register.list().map((job) => [job.name, job]));
     const due = new Map<string, string>();
     for (const job of jobs.values()) {
-      if (isRunnable(job) && isDue(job, now) && this.#trusts(job)) {
+      // Whether a job may run is decided where it runs.
+      if (isRunnable(job) && isDue(job, now) && (this.#worker === undefined || this.#trusts(job))) {
         due.set(job.name, job.next_run_at);
       }
     }
@@ -129,9 +141,16 @@ export class Scheduler {
     const priority = (name: string) => jobs.get(name)?.priority ?? 0;
     const names = [...due.keys()].filter((name) => this.#worker?.isBusy(name) !== true)
       .sort((one, other) => priority(other) - priority(one) || (one < other ? -1 : 1));
+    const sent = new Map<string, number>();
     for (const name of names) {
       const { label, priority } = jobs.get(name) ?? {};
       const key = jobKey(name, due.get(name)!);
+      const before = this.#sent.get(key);
+      if (before !== undefined && Math.abs(now - before) < AGAIN) {
+        sent.set(key, before);
+        continue;
+      }
+      if (store !== undefined) sent.set(key, now);
       await this.#queue.put({
         kind: "job",
         name,
@@ -141,6 +160,7 @@ export class Scheduler {
         ...priority !== undefined && { priority },
       });
     }
+    this.#sent = sent;
   }
 
   #waiting() {

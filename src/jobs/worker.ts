@@ -1,7 +1,7 @@
 import { errorMessage } from "../platform/error.ts";
 import type { JobReport } from "../plugins/api.ts";
 import type { QueueItem, QueueWorker, RunQueue } from "../store/port.ts";
-import type { JobContext } from "./context.ts";
+import { type JobContext, UNTRUSTED_JOB } from "./context.ts";
 import { isStuck } from "./health.ts";
 import { beginRun, JobRun, LOCKED } from "./run.ts";
 
@@ -137,6 +137,7 @@ export class JobWorker {
     const run = waiting ?? await beginRun(this.#context, name, "tick", { due });
     if (!(run instanceof JobRun)) {
       if (run.parked) this.#tell({ job: name, step: "parked" });
+      if (run.refused === UNTRUSTED_JOB) this.#context.warn(`The job ${name} ${UNTRUSTED_JOB}.`);
       // The lease of a worker that died expires soon.
       if (run.refused === LOCKED && this.#context.store !== undefined) throw new Held();
       return;

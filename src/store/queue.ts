@@ -16,6 +16,8 @@ export class LocalQueue implements RunQueue {
   /** In the order in which they are taken. */
   readonly #waiting: QueueItem[] = [];
   readonly #running = new Set<QueueItem>();
+  /** Those of all items that wait or run. */
+  readonly #keys = new Set<string>();
   readonly #closed = new AbortController();
 
   constructor(clock: Clock) {
@@ -23,8 +25,8 @@ export class LocalQueue implements RunQueue {
   }
 
   put(item: QueueItem): Promise<boolean> {
-    const known = [...this.#waiting, ...this.#running].some(({ key }) => key === item.key);
-    if (known || this.#closed.signal.aborted) return Promise.resolve(false);
+    if (this.#keys.has(item.key) || this.#closed.signal.aborted) return Promise.resolve(false);
+    this.#keys.add(item.key);
     const { priority = 0 } = item;
     const place = this.#waiting.findIndex((other) => (other.priority ?? 0) < priority);
     this.#waiting.splice(place < 0 ? this.#waiting.length : place, 0, item);
@@ -93,6 +95,7 @@ export class LocalQueue implements RunQueue {
       (again) => {
         running.delete(work);
         this.#running.delete(item);
+        this.#keys.delete(item.key);
         if (again !== undefined) void this.put({ ...item, after: new Date(again).toISOString() });
         this.#fill();
       },
