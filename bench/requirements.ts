@@ -34,12 +34,12 @@ export function requirements(
   const times = "times";
   const sent = requests.find(({ name }) => name === "svc");
   return [
-    require("One turn, by the floor's time", 4, times, svc("one_turn")?.ratio),
-    require("One turn, peak memory", 90, "MB", svc("one_turn")?.mb.median),
+    require("One turn, by the floor's time", 2.6, times, svc("one_turn")?.ratio),
+    require("One turn, peak memory", 65, "MB", svc("one_turn")?.mb.median),
     require("One turn in a new home", 500, "ms", svc("fresh_home")?.ms.median),
-    require("`--version`, by the floor's time", 1.2, times, svc("version")?.ratio),
-    require("100 tool rounds, by the floor's time", 4, times, svc("hundred_rounds")?.ratio),
-    require("From the start to the first prompt, by bare Deno's", 4, times, prompt?.ratio),
+    require("`--version`, by the floor's time", 0.5, times, svc("version")?.ratio),
+    require("100 tool rounds, by the floor's time", 2.8, times, svc("hundred_rounds")?.ratio),
+    require("From the start to the first prompt, by bare Deno's", 2.6, times, prompt?.ratio),
     require("Turn 10,000 of a session, by turn 10", 1.5, times, sessionLog.turn_ratio),
     require("Opening that session, by one `JSON.parse` of it", 1.5, times, sessionLog.open_ratio),
     ...(sent
