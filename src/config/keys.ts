@@ -61,9 +61,15 @@ const price = () =>
     cached: z.optional(amount()),
   });
 const storeAddress = () =>
-  z.string().check(z.refine((given) => !URL.parse(given)?.password, {
-    error: "must have no password: keep it with svc store password",
-  }));
+  z.string().check(
+    z.refine((given) => !URL.parse(given)?.password, {
+      error: "must have no password: keep it with svc store password",
+      abort: true,
+    }),
+    z.refine((given) => given === "" || /^postgres(ql)?:\/\/[^/\s]*\/[^/\s]+$/.test(given), {
+      error: "must be an address such as postgres://user@host:5432/database",
+    }),
+  );
 const action = () => z.enum(["allow", "ask", "deny"]);
 const texts = () => z.record(z.string(), z.string());
 

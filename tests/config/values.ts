@@ -4,6 +4,7 @@ import { configJsonSchema } from "../../src/config/json_schema.ts";
 
 /** Arbitrary valid values of a setting, from its JSON Schema. */
 export function settingValue(key: ConfigKey): fc.Arbitrary<unknown> {
+  if (key === "store") return fc.constantFrom("", "postgres://svc@db/svc", "postgresql://db:1/a");
   return key === "mcp.servers" ? servers() : value(PROPERTIES[key]!);
 }
 

@@ -71,6 +71,15 @@ Deno.test({
     await done("store", "export", copy);
     const { "config.json": _, ...expected } = before;
     assert.deepEqual(files(join(copy, ".svc")), expected);
+    await done("config", "set", "store", url, "--path", copy);
+    const back = await done("store", "import", "--path", copy);
+    assert.match(back.stderr, /1 sessions, 1 jobs, 1 asks, 0 runs, 1 memories, 2 requests/);
+    const both = [await done("asks", "--path", copy), await done("asks")];
+    assert.equal(both[0]!.stdout, both[1]!.stdout);
+    await done("config", "unset", "store");
+    const local = await done("asks");
+    assert.equal(local.stdout, both[1]!.stdout);
+    assert.match(local.stderr, /copy of the project work in a store, and no store is set/);
 
     const shown = await done("config");
     for (const ended of [early, kept, bare, imported, again, shown]) {
@@ -89,6 +98,8 @@ Deno.test("a password is not taken into the settings, and a worktree cannot name
   assert.equal(set.code, 2);
   assert.match(set.stderr, /must have no password: keep it with svc store password/);
   assert.doesNotMatch(set.stderr + set.stdout, /geheim/);
+  const wrong = await inProcess(["config", "set", "store", "db.example.org"], options);
+  assert.match(wrong.stderr, /must be an address such as postgres:/);
   const asks = await inProcess(["asks"], options);
   assert.equal(asks.code, 0, asks.stderr);
   assert.match((await inProcess(["trust"], options)).stdout, /sets store to/);
