@@ -22,6 +22,8 @@ export interface Opened {
   cancellation: Cancellation;
   /** Prints a line at once, above the line being edited. */
   announce(line: string): void;
+  /** Whether the operator is asked something. */
+  asking(): boolean;
   process: Io;
   options: SessionOptions;
 }
@@ -121,7 +123,7 @@ export function openShell(
     if (input.reading) input.announce(said);
     else output.line(said); // keeps the status line intact
   };
-  return { shell, cancellation, announce, process, options };
+  return { shell, cancellation, announce, asking: () => terminal.asking, process, options };
 }
 
 /** The most recently written session, except sub-agent and job sessions. */

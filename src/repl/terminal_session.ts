@@ -18,7 +18,7 @@ const SOME = 8;
 
 /** Runs an interactive session at a terminal. Returns the exit code. */
 export async function runTerminal(
-  { shell, cancellation, announce, options }: Opened,
+  { shell, cancellation, announce, asking, options }: Opened,
 ): Promise<number> {
   const { workspace, conversation, input, output, style, io } = shell;
   const signals = onSignals(cancellation);
@@ -61,7 +61,8 @@ export async function runTerminal(
       void import("../engine/start.ts");
       void Promise.all([workspace.sandbox.kind(), roleModel(shell)]).then(([kind, model]) => {
         sandbox = [`sandbox: ${kind ?? "none"}`, ...model].join(" · ");
-        if (open && input.reading) tellSandbox(); // otherwise after the answer that is being printed
+        // Otherwise after the turn.
+        if (open && input.reading && !asking()) tellSandbox();
       });
     }, () => {});
     await runLoop({
