@@ -73,7 +73,7 @@ export async function namesOf(
     case "modes":
       return [...new Set(["build", "plan", ...Object.keys(workspace.config.get("modes"))])];
     case "sessions":
-      return (await workspace.sessions.index({})).names;
+      return (await workspace.sessions.index({ limit: 1000 })).names;
     case "asks":
       return workspace.asks.list("pending").map(({ id }) => String(id));
     case "servers":

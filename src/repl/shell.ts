@@ -126,9 +126,16 @@ export function openShell(
   return { shell, cancellation, announce, asking: () => terminal.asking, process, options };
 }
 
+/** Sessions that are looked at together. */
+const PAGE = 200;
+
 /** The most recently written session, except sub-agent and job sessions. */
 export async function newest({ sessions }: Workspace): Promise<string | undefined> {
-  return (await sessions.index({})).names.find((name) => !/^(sub|job)_/.test(name));
+  for (let offset = 0;; offset += PAGE) {
+    const { names, total } = await sessions.index({ offset, limit: PAGE });
+    const found = names.find((name) => !/^(sub|job)_/.test(name));
+    if (found !== undefined || offset + PAGE >= total) return found;
+  }
 }
 
 /** The open terminal session, as slash commands use it. */

@@ -427,8 +427,7 @@ export class SessionStore {
       const [newest] = this.newest();
       return `${newest?.name} ${newest?.updated}`;
     }
-    const [newest] = await (await this.index({ limit: 1 })).summaries();
-    return `${newest?.name} ${newest?.updated_at}`;
+    return await (await this.#link.open()).index.newest();
   }
 
   /** The number of all sessions of all machines. */

@@ -70,6 +70,12 @@ export class PostgresJournal implements Journal, SessionIndex {
       const waiting = query<{ waiting: boolean }>(`SELECT ${WAITING} AS waiting`, own);
       await Promise.all([...written, waiting]);
       return (await waiting)[0]!.waiting;
+    }, async (query) => {
+      const found = await query(
+        `SELECT FROM svc.journal WHERE project = $1 AND session = $2 AND seq = $3 AND token = $4`,
+        [this.#project, session, after + rows.length, lease.token],
+      );
+      return found.length > 0;
     });
   }
 
@@ -150,6 +156,15 @@ export class PostgresJournal implements Journal, SessionIndex {
     return rows.map(({ name }) => name);
   }
 
+  async newest(): Promise<string> {
+    const [row] = await this.#database.query<{ newest: string }>(
+      `SELECT name || ' ' || updated_at AS newest FROM svc.sessions
+        WHERE project = $1 AND NOT removed ORDER BY updated_at DESC, name DESC LIMIT 1`,
+      [this.#project],
+    );
+    return row?.newest ?? "";
+  }
+
   async page(
     { prefix = "", since = "", limit, offset = 0 }: SessionFilter,
   ): ReturnType<SessionIndex["page"]> {
@@ -176,6 +191,7 @@ export class PostgresJournal implements Journal, SessionIndex {
     session: string,
     { name, token }: Lease,
     work: (query: Query) => Promise<T>,
+    landed?: (query: Query) => Promise<boolean>,
   ): Promise<T> {
     return await this.#database.transaction(async (query) => {
       // Sent together: nothing is written where the fence refuses.
@@ -185,7 +201,7 @@ export class PostgresJournal implements Journal, SessionIndex {
         this.#events.notify({ kind: "session", key: session }, query),
       ]);
       return result;
-    });
+    }, landed);
   }
 }
 

@@ -12,8 +12,8 @@ const RETRY = 1000;
 const EXPIRES = `clock_timestamp() + interval '${TERM} seconds'`;
 
 /**
- * Has a statement not wait for the disk. When PostgreSQL crashes at this moment, the lease is gone, and its holder is
- * refused: the first write on its behalf waits for the disk, and the lease with it.
+ * Has a statement not wait for the disk. When PostgreSQL crashes at this moment, a lease that was released is free
+ * later, and one that was renewed earlier.
  */
 const ASYNC = "set_config('synchronous_commit', 'off', true)";
 
@@ -48,7 +48,7 @@ export class PostgresLeases implements Leases {
           ON CONFLICT (project, name) DO UPDATE
             SET token = excluded.token, holder = excluded.holder, expires = excluded.expires
             WHERE leases.expires <= clock_timestamp()
-          RETURNING token, ${ASYNC}`,
+          RETURNING token`,
         [this.#project, name, this.holder],
       )
     );

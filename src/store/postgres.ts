@@ -14,6 +14,8 @@ const CONNECTING = 10_000;
 const STANDING = 10_000;
 /** Milliseconds between two attempts: the first, and the longest. */
 const BACKOFF = [50, 2000] as const;
+/** SQLSTATE for the id of a transaction that PostgreSQL, after a crash, does not know. */
+const FUTURE = "22023";
 /** Type ids of PostgreSQL that are read as numbers: `bigint`. */
 const BIGINT = 20;
 
@@ -79,7 +81,10 @@ export class Postgres implements Database {
     });
   };
 
-  async transaction<T>(work: (query: Query) => Promise<T>): Promise<T> {
+  async transaction<T>(
+    work: (query: Query) => Promise<T>,
+    landed?: (query: Query) => Promise<boolean>,
+  ): Promise<T> {
     return await this.#retrying(async () => {
       const client = await this.#pool.connect();
       const query: Query = async <R extends Row>(text: string, values?: unknown[]) =>
@@ -100,7 +105,7 @@ export class Postgres implements Database {
         try {
           await client.query("COMMIT");
         } catch (error) {
-          if (!isLost(error) || !await this.#committed(xid)) throw error;
+          if (!isLost(error) || !await this.#committed(xid, landed)) throw error;
         }
         return result;
       });
@@ -170,11 +175,17 @@ export class Postgres implements Database {
     }
   }
 
-  /** Whether a transaction was committed whose COMMIT got no answer. */
-  async #committed(xid: string): Promise<boolean> {
+  /**
+   * Whether a transaction was committed whose COMMIT got no answer. After a crash of PostgreSQL another transaction can
+   * have the same id, so that the content decides where `landed` looks at it.
+   */
+  async #committed(xid: string, landed?: (query: Query) => Promise<boolean>): Promise<boolean> {
     while (true) {
-      const [row] = await this.query("SELECT pg_xact_status($1::xid8) AS status", [xid]);
-      if (row!.status !== "in progress") return row!.status === "committed";
+      const status = await this.query("SELECT pg_xact_status($1::xid8) AS status", [xid])
+        .then(([row]) => row!.status, (error) => {
+          if (codeOf(error) !== FUTURE) throw error;
+        });
+      if (status !== "in progress") return await landed?.(this.query) ?? status === "committed";
       await systemClock.sleep(BACKOFF[0]);
     }
   }

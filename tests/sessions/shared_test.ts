@@ -295,6 +295,31 @@ story(
   },
 );
 
+story(
+  "a turn loses nothing when PostgreSQL crashes at any moment of its appends [2.1]",
+  async (url) => {
+    await using one = machine(url);
+    await using other = machine(url);
+    const expected: string[][] = [];
+    for (let i = 0; i < 4; i++) {
+      const session = one.sessions.open("x");
+      const log = await begin(session);
+      const crash = server.restart("kill");
+      for (let part = 0; part < 30; part++) {
+        log.append({ type: "text", text: `${i}.${part}` });
+        if (part % 3 === 0) await session.share();
+      }
+      log.end("ok");
+      await session.flush();
+      session.close();
+      await crash;
+      expected.push(Array.from({ length: 30 }, (_, part) => `${i}.${part}`));
+    }
+    assert.deepEqual(await said(other, "x"), expected);
+    assert.equal(await one.text("x"), await other.text("x"));
+  },
+);
+
 /** One handle's work: what it appends, and whether another machine takes the session over before the last. */
 interface Work {
   machine: number;
