@@ -193,8 +193,12 @@ export class Runs {
    * @throws Error when another worker is to try
    */
   async work(id: string): Promise<void> {
-    const { leases } = await this.#workspace.store!.open();
+    const shared = this.#workspace.store!;
+    const { leases } = await shared.open();
     await this.store.refresh();
+    const { request: { hook: event } = {}, turns = [] } = this.store.get(id) ?? {};
+    // Its job may be new here, and the answers that it waited for.
+    if (event !== undefined || turns.length > 0) await shared.refresh();
     const wanted = (run: Run) => !isEnded(run) && !this.#live.has(id);
     const taken = await this.store.take(id, wanted, (run) => {
       // The job knows how far a run of a hook has come.

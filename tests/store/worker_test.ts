@@ -4,7 +4,10 @@ import { jobContext } from "../../src/jobs/context.ts";
 import { Scheduler } from "../../src/jobs/scheduler.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { ServerLog } from "../../src/server/log.ts";
+import { Metrics } from "../../src/server/metrics.ts";
+import { Runs } from "../../src/server/runs.ts";
 import { startServer } from "../../src/server/server.ts";
+import { Turns } from "../../src/server/turns.ts";
 import { work } from "../../src/server/worker.ts";
 import { aJob, scripted } from "../jobs/support.ts";
 import { EventClient, type SentEvent } from "../server/support.ts";
@@ -198,5 +201,46 @@ Deno.test({
     assert.equal(text(await last.until()), "one two three");
     assert.equal(last.events.at(-1)!.id, second.events.at(-1)!.id);
     assert.equal(await worker.stop(), 0);
+  },
+});
+
+Deno.test({
+  ...needed,
+  name: "a worker runs the jobs of hooks, one after another",
+  async fn() {
+    const store = await server.database(withTables);
+    let [now, most] = [0, 0];
+    const onRequest = async () => {
+      most = Math.max(most, ++now);
+      await systemClock.sleep(300);
+      now--;
+    };
+    await using backend = startBackend({ replies: [say("a"), say("b")] }, { onRequest });
+    const settings = scripted(backend);
+    await using one = await machine(store, "shop", settings);
+    await using two = await machine(store, "shop", settings);
+    await one.workspace.load(AGENT_NEEDS);
+    await one.workspace.store!.follow();
+    const context = { ...jobContext(one.workspace), trust: TRUSTED };
+    const job = { name: "notify", schedule: { interval: 86_400 }, next_run_at: "2999-01-01" };
+    await context.register.add(aJob(job));
+    const runs = new Runs(one.workspace, new Turns(one.workspace, new Metrics()), context);
+    const worker = startWorker(two, 4);
+    await worker.url();
+    const accepted = [];
+    for (const key of ["first", "second"]) {
+      accepted.push((await runs.acceptHook({ job: "notify", event: "push", data: key }, key))!.run);
+    }
+    const again = await runs.acceptHook({ job: "notify", event: "push", data: "first" }, "first");
+    assert.deepEqual([again!.known, again!.run.id], [true, accepted[0]!.id]);
+    for (const { id } of accepted) {
+      await until(() => runs.store.get(id)?.state === "done");
+      assert.match(runs.store.get(id)!.worker, /^\S+\/\d+$/);
+    }
+    assert.equal(most, 1);
+    assert.equal(await worker.stop(), 0);
+    await runs.close();
+    await one.workspace.store!.refresh();
+    assert.equal(context.register.history("notify").length, 2);
   },
 });
