@@ -157,7 +157,7 @@ export class Link implements StoreLink {
 
   async refresh(): Promise<void> {
     const { records } = await this.open();
-    for (const copy of this.#copies.values()) await records.pull(copy);
+    await Promise.all(Array.from(this.#copies.values(), (copy) => records.pull(copy)));
   }
 
   async follow(): Promise<void> {
