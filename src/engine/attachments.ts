@@ -26,17 +26,22 @@ export function attachmentAt(path: string, base: string): NewAttachment {
   const place = resolve(base, path);
   try {
     if (Deno.statSync(place).isDirectory) return attachment(path, encode(listOf(place)));
-    return attachment(path, Deno.readFileSync(place));
+    return attachment(path, contentOf(path, place));
   } catch (error) {
     if (error instanceof SvcError) throw error;
-    throw usageError(
-      "no_attachment",
-      `${path} cannot be attached: ${
-        error instanceof Deno.errors.NotFound ? "there is no such file" : "it cannot be read"
-      }.`,
-      "Relative paths start at the current folder; in a session, at the worktree.",
+    throw unreadable(
+      path,
+      error instanceof Deno.errors.NotFound ? "there is no such file" : "it cannot be read",
     );
   }
+}
+
+function unreadable(path: string, why: string): SvcError {
+  return usageError(
+    "no_attachment",
+    `${path} cannot be attached: ${why}.`,
+    "Relative paths start at the current folder; in a session, at the worktree.",
+  );
 }
 
 /**
@@ -45,20 +50,7 @@ export function attachmentAt(path: string, base: string): NewAttachment {
  * @throws SvcError (exit 2) `attachment_size`, `attachment_type`
  */
 export function attachment(name: string, content: Uint8Array<ArrayBuffer>): NewAttachment {
-  const start = String.fromCharCode(...content.subarray(0, 16));
-  const media_type = IMAGES.find(([, isStart]) => isStart(start))?.[0];
-  const most = media_type === undefined ? MOST_TEXT : MOST_IMAGE;
-  if (content.length > most) {
-    throw usageError(
-      "attachment_size",
-      `${name} has ${content.length} bytes; an attached ${
-        media_type === undefined ? "text" : "image"
-      } has at most ${most}.`,
-      media_type === undefined
-        ? "Name the file in the prompt instead: the agent reads what it needs of it."
-        : "Attach a smaller version of it.",
-    );
-  }
+  const media_type = checked(name, content.subarray(0, START), content.length);
   if (media_type !== undefined) return { name, media_type, content };
   try {
     const text = new TextDecoder("utf-8", { fatal: true }).decode(content);
@@ -71,6 +63,36 @@ export function attachment(name: string, content: Uint8Array<ArrayBuffer>): NewA
     `${name} is neither a text in UTF-8 nor an image that models take (PNG, JPEG, GIF, WebP).`,
     "Convert it, or name the file in the prompt.",
   );
+}
+
+/** Bytes of a file that tell an image. */
+const START = 16;
+
+/** The type of an image. Throws an SvcError for a content that is too large. */
+function checked(name: string, start: Uint8Array, bytes: number): string | undefined {
+  const first = String.fromCharCode(...start);
+  const media_type = IMAGES.find(([, isStart]) => isStart(first))?.[0];
+  const most = media_type === undefined ? MOST_TEXT : MOST_IMAGE;
+  if (bytes <= most) return media_type;
+  throw usageError(
+    "attachment_size",
+    `${name} has ${bytes} bytes; an attached ${
+      media_type === undefined ? "text" : "image"
+    } has at most ${most}.`,
+    media_type === undefined
+      ? "Name the file in the prompt instead: the agent reads what it needs of it."
+      : "Attach a smaller version of it.",
+  );
+}
+
+/** The content of a regular file. To read a pipe or a device may never end, and a large file fills the memory. */
+function contentOf(name: string, place: string): Uint8Array<ArrayBuffer> {
+  const { isFile, size } = Deno.statSync(place);
+  if (!isFile) throw unreadable(name, "it is no regular file");
+  using file = Deno.openSync(place);
+  const start = new Uint8Array(START);
+  checked(name, start.subarray(0, file.readSync(start) ?? 0), size);
+  return Deno.readFileSync(place);
 }
 
 /** The files and folders that a prompt names as `@path`, where they exist; punctuation may follow. */

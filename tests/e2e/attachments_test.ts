@@ -69,10 +69,16 @@ Deno.test("a model that takes no images is sent the prompt without them, and tol
 Deno.test("what cannot be attached is one sentence and a hint, exit code 2, before anything is asked", async () => {
   await using place = await project({ "large.txt": "x".repeat(1_000_001) });
   await Deno.writeFile(`${place.path}/program`, new Uint8Array([0x7f, 0x45, 0x4c, 0x46, 0, 1]));
+  assert.ok((await new Deno.Command("mkfifo", { args: [`${place.path}/pipe`] }).output()).success);
+  await Deno.writeTextFile(`${place.path}/endless.txt`, "");
+  await Deno.truncate(`${place.path}/endless.txt`, 80_000_000_000);
   const wrong: [string, RegExp][] = [
     ["missing.txt", /missing\.txt cannot be attached: there is no such file/],
     ["large.txt", /large\.txt has 1000001 bytes; an attached text has at most 1000000/],
     ["program", /program is neither a text in UTF-8 nor an image/],
+    ["pipe", /pipe cannot be attached: it is no regular file/],
+    ["/dev/zero", /\/dev\/zero cannot be attached: it is no regular file/],
+    ["endless.txt", /endless\.txt has 80000000000 bytes; an attached text has at most 1000000/],
   ];
   for (const [path, sentence] of wrong) {
     const args = ["run", "--provider", "demo", "--attach", path, "-p", "look"];
