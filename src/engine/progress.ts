@@ -83,5 +83,21 @@ export class Progress {
  * which an encoding has broken into lines.
  */
 function unfinished(text: string): number {
-  return /(?:^|(?<=[\r\n]))(?:[\w+/=-]{40,}\r?\n)*[^\r\n]*\r?$/.exec(text)![0].length;
+  let start = lineStart(text, text.endsWith("\r") ? text.length - 1 : text.length);
+  while (start > 0) {
+    const before = lineStart(text, text.startsWith("\r\n", start - 2) ? start - 2 : start - 1);
+    if (!ENCODED.test(text.slice(before, start))) break;
+    start = before;
+  }
+  return text.length - start;
+}
+
+/** A line of an encoding. */
+const ENCODED = /^[\w+/=-]{40,}\r?\n$/;
+
+/** Where the line begins that has the characters before `end`. */
+function lineStart(text: string, end: number): number {
+  let start = end;
+  while (start > 0 && text[start - 1] !== "\n" && text[start - 1] !== "\r") start--;
+  return start;
 }

@@ -55,6 +55,22 @@ Deno.test("of much output the last lines come, and how many lines are left out",
   assert.deepEqual(await tick(), []);
 });
 
+Deno.test("many lines of an encoding are looked at once", async () => {
+  const { it, tick } = progress();
+  const encoded = `${"a".repeat(76)}\n`.repeat(800);
+  it.write(`${encoded}that was all\n`);
+  const begun = performance.now();
+  for (let times = 0; times < 10; times++) {
+    const [piece] = await tick();
+    assert.ok(piece!.content.endsWith("that was all\n"));
+    it.write(`${encoded}that was all\n`);
+  }
+  assert.ok(performance.now() - begun < 2000); // a search from each line takes 5 s
+  await tick();
+  it.write(encoded);
+  assert.deepEqual(await tick(), []);
+});
+
 Deno.test("no control sequence and no secret is in what a call shows while it runs", async () => {
   const secret = "c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LXNlY3JldC1zZWNyZXQ";
   const broken = new RegExp([...secret].join("\\n?"), "g");
