@@ -63,24 +63,37 @@ export function wrapped(text: string, columns: number): string {
 export function hardWrapped(text: string, columns: number): string[] {
   if (textWidth(text) <= columns) return [text];
   const rows: string[] = [];
-  let [row, used, open] = ["", 0, ""];
+  let [row, used] = ["", 0];
+  /** The sequences that hold, with the code that ends each. */
+  let open: { sequence: string; end: number }[] = [];
   for (const piece of text.split(SGR)) {
     if (piece.startsWith("\x1b")) {
       row += piece;
-      open += piece;
+      const code = Number.parseInt(piece.slice(2)) || 0;
+      const end = endOf(code);
+      open = code === 0 ? [] : open.filter((each) => each.end !== code);
+      if (end !== undefined) open.push({ sequence: piece, end });
       continue;
     }
     for (const cluster of clusters(piece)) {
       const width = clusterWidth(cluster);
       if (used + width > columns && used > 0) {
-        rows.push(open === "" ? row : `${row}\x1b[0m`);
-        [row, used] = [open, 0];
+        rows.push(open.length === 0 ? row : `${row}\x1b[0m`);
+        [row, used] = [open.map(({ sequence }) => sequence).join(""), 0];
       }
       row += cluster;
       used += width;
     }
   }
   return [...rows, row];
+}
+
+/** The SGR code that ends what another one begins; undefined for one that ends something. */
+function endOf(code: number): number | undefined {
+  if (code === 1 || code === 2) return 22;
+  if (code >= 3 && code <= 9) return 20 + code;
+  if (code >= 30 && code <= 38) return 39;
+  return code >= 40 && code <= 48 ? 49 : undefined;
 }
 
 // deno-lint-ignore no-control-regex

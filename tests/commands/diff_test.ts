@@ -3,7 +3,7 @@ import { createTwoFilesPatch, FILE_HEADERS_ONLY } from "diff";
 import { editHunks } from "../../src/commands/changes.ts";
 import { diffRows, patchRows, previewRows } from "../../src/commands/diff.ts";
 import { style } from "../../src/platform/style.ts";
-import { textWidth, withoutStyle } from "../../src/platform/text.ts";
+import { hardWrapped, textWidth, withoutStyle } from "../../src/platform/text.ts";
 
 const PLAIN = { style: style({ enabled: false }), columns: 80 };
 const COLORED = { style: style({ enabled: true }), columns: 80 };
@@ -75,6 +75,19 @@ Deno.test("a row of a diff is never wider than the terminal, and loses nothing",
       assert.ok(text.includes(long.replace(/\s/g, "")));
     }
   }
+});
+
+Deno.test("the rows of a long line have the colours that hold, and not all that were before", () => {
+  const line = 'var a="x",b=1;if(a){return 2}'.repeat(700);
+  const rows = previewRows(`New file a.js:\n${line}`, COLORED);
+  const text = rows.slice(1).map((row) => withoutStyle(row).replace(/^(1 \+ | {3})/, ""));
+  assert.ok(text.join("") === line);
+  assert.ok(rows.every(({ length }) => length < 1000));
+  const { red, bold } = COLORED.style;
+  assert.deepEqual(hardWrapped(red(`${bold("ab")}cdef`), 3), [
+    "\x1b[31m\x1b[1mab\x1b[22mc\x1b[0m",
+    "\x1b[31mdef\x1b[39m",
+  ]);
 });
 
 Deno.test("what a confirmation shows is a diff, a file, a command, or text as it is", () => {
