@@ -215,7 +215,7 @@ Deno.test("runs, metrics and the OpenAPI document describe the server [4.1]", as
   ]);
   const asked = document.paths["/chat"].post.requestBody.content["application/json"].schema;
   assert.deepEqual(asked.required, ["prompt"]);
-  const fields = ["prompt", "session", "stream", ...Object.keys(taskFields())];
+  const fields = ["prompt", "session", "attachments", "stream", ...Object.keys(taskFields())];
   assert.deepEqual(Object.keys(asked.properties), fields);
 });
 
