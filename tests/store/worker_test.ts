@@ -244,3 +244,31 @@ Deno.test({
     assert.equal(context.register.history("notify").length, 2);
   },
 });
+
+Deno.test({
+  ...needed,
+  name: "a run that waits for an answer continues on a worker when any server has it [3.2]",
+  async fn() {
+    const store = await server.database(withTables);
+    const replies = [call("ask", { question: "Which branch?" }), say("I wait."), say("On main.")];
+    await using backend = startBackend({ replies });
+    const settings = { ...scripted(backend), unattended: true };
+    await using one = await machine(store, "shop", settings);
+    await using two = await machine(store, "shop", settings);
+    await one.workspace.load(AGENT_NEEDS);
+    await one.workspace.store!.follow();
+    await using api = serve(one);
+    const worker = startWorker(two);
+    await worker.url();
+    const { id } = await api.request("/runs", { prompt: "go" });
+    const inState = (state: string) =>
+      until(async () => (await api.request(`/runs/${id}`)).state === state);
+    await inState("waiting");
+    const { asks: [ask] } = await api.request(`/runs/${id}`);
+    await api.request(`/asks/${ask}/answer`, { answer: "main" });
+    await inState("done");
+    assert.match(JSON.stringify(backend.chats.at(-1)), /answer to parked ask/);
+    assert.equal(backend.chats.length, 3);
+    assert.equal(await worker.stop(), 0);
+  },
+});
