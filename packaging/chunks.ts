@@ -14,6 +14,7 @@ const STARTS: Record<string, RegExp> = {
   turn:
     /\/src\/(cli\/(run|stdin)|commands\/command|catalog\/catalog)\.ts$|\/svc-core-(?!demo|eval)\w+\/src\/plugin\.ts$/,
   prompt: /\/src\/repl\/(main|terminal_session)\.ts$/,
+  sessions: /\/src\/commands\/sessions\.ts$/,
 };
 
 const [from, to] = Deno.args as [string, string];
