@@ -268,8 +268,8 @@ export function seam(
 }
 
 /**
- * Identifies the content of a log: the same for all copies with the same operations, whatever space their arrays have.
- * It covers the sizes, and the last bytes, of all that appends change: each of them has a time, so that copies of
+ * Identifies the content of a log: the same for all copies with the same operations, since their arrays grow at the same
+ * ones. It covers the sizes, and the last bytes, of all that appends change: each of them has a time, so that copies of
  * different operations differ there. The cost does not grow with the log.
  */
 export function copyPosition(state: LogState, at: ReadAt): string {
@@ -285,8 +285,8 @@ export function copyPosition(state: LogState, at: ReadAt): string {
     at(Math.max(from, settled - END), Math.min(settled - from, END)),
     encode(JSON.stringify([open, after, updated_at])),
   ]));
-  const used = REGIONS.map((name) => regions[name].used);
-  return [turns, settled - from, ...used, sum.toString(36)].join(".");
+  const sizes = REGIONS.flatMap((name) => [regions[name].used, regions[name].capacity]);
+  return [turns, settled, ...sizes, sum.toString(36)].join(".");
 }
 
 /** Bytes at the end of an array, or of the turns, that a position covers. */
@@ -342,10 +342,12 @@ export function freshFile(head: Record<string, unknown>, updated_at: string): Re
 }
 
 /** The same file with more space in the arrays that `next` overfills. Nothing is parsed. */
-export function grownFile(state: LogState, next: LogState, size: number, at: ReadAt): Rewritten {
+export function grownFile(state: LogState, next: LogState, at: ReadAt): Rewritten {
   const { sub_sessions, errors, permissions } = state.regions;
   const used = ({ start, used }: { start: number; used: number }) => at(start, used);
   const from = turnsStart(state);
+  const tail = encode(renderTail(state));
+  const size = state.settled + tail.length; // the same in all copies of a shared session
   const first = at(0, at(0, sub_sessions.start).lastIndexOf(0x0a));
   const { bytes, regions } = layOut(
     first,
@@ -356,7 +358,7 @@ export function grownFile(state: LogState, next: LogState, size: number, at: Rea
       // Proportional to the file, so that a long log is rewritten rarely.
       return wanted > capacity ? Math.max(4 * wanted, wanted + (size >> 5)) : capacity;
     },
-    [at(from, state.settled - from), encode(renderTail(state))],
+    [at(from, state.settled - from), tail],
   );
   const grown = { ...state, regions };
   grown.settled += turnsStart(grown) - from;

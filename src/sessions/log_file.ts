@@ -450,8 +450,8 @@ export class LogFile {
 
   /** Replaces the document by one with larger arrays. The journal records which of the two it belongs to. */
   #grow(state: LogState, next: LogState): LogState {
-    const { at, end } = this.#document;
-    const { bytes, state: grown } = grownFile(state, next, end, at);
+    const { at } = this.#document;
+    const { bytes, state: grown } = grownFile(state, next, at);
     const base = baseOf(grown, (offset, length) => bytes.subarray(offset, offset + length));
     this.#document.replace(
       bytes,
