@@ -134,7 +134,10 @@ function suggestedPrefix(words: Word[]): string {
   const named = prefix.length === length && prefix.every(({ literal }) => literal) &&
     prefix.slice(1).every(({ value }) => NAME.test(value)) && /^[\w./+-]+$/.test(program);
   const values = prefix.map(({ value }) => value);
-  const narrow = length === 3 || NARROW.has(values[1] ?? "") || !runsAnything(values);
+  const run = values.at(-1)!;
+  const narrow = length === 3 || program === "npx"
+    ? !runsAnything([run])
+    : NARROW.has(run) || !runsAnything(values);
   if (!named || !narrow) return "";
   const entry = values.join(" ");
   return commandPrefix(entry) === undefined ? "" : entry;
@@ -150,7 +153,7 @@ const COMMANDED = new Set(
 const NARROW = new Set(["build", "check", "doc", "fmt", "lint", "list", "test", "vet"]);
 
 /** Commands of those programs whose next word names what is run. */
-const RUNNING = new Set(["exec", "run", "task", "x"]);
+const RUNNING = new Set(["dlx", "exec", "run", "task", "x"]);
 
 /** `NAME=value` and `NAME+=value` before a command change its meaning. */
 const ASSIGNMENT = /^[A-Za-z_][A-Za-z0-9_]*\+?=/;

@@ -52,8 +52,14 @@ export function callCause(
 }
 
 /** The cause of a call for a path that needs an approval of its own. */
-export function pathCause(reason: string, { name }: ToolDefinition, real: string): Cause {
-  return { reason, keys: [grantKey("path", [name, real])] };
+export function pathCause(
+  reason: string,
+  tool: ToolDefinition,
+  args: ToolArguments,
+  real: string,
+): Cause {
+  const path = grantKey("path", [tool.name, real]);
+  return { reason, keys: [path, path + callKey(tool, args)] };
 }
 
 /**
@@ -63,10 +69,12 @@ export function pathCause(reason: string, { name }: ToolDefinition, real: string
 export function pathChoices(
   causes: Cause[],
   choices: GrantChoice[],
-  { tool, outside }: AskedCall,
+  { tool, args, outside }: AskedCall,
 ): GrantChoice[] {
-  const keys = causes.flatMap((cause) => cause.keys);
   const [first] = choices;
+  // An approval of this very call approves the paths for no other call.
+  const exact = first?.keys.includes(callKey(tool, args));
+  const keys = causes.map((cause) => cause.keys[exact ? 1 : 0]!);
   if (first === undefined) return [choice(`${tool.name} for ${outside.join(", ")}`, keys)];
   return [{ ...first, keys: [...first.keys, ...keys] }];
 }

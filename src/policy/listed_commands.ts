@@ -57,6 +57,7 @@ function isRefused(word: string, subcommand: string): boolean {
   // Errors quote the lines of the file that `grep -f` and `blame -S` read. Short options may share a word.
   if (subcommand === "grep") return /^-[a-zA-Z0-9]*[Of]/.test(word);
   if (subcommand === "blame") return /^-[a-zA-Z0-9]*[OS]/.test(word);
+  if (subcommand === "rebase" && /^-[a-zA-Z]*x/.test(word)) return true;
   return word.startsWith("-O") || (/^-[cu]/.test(word) && !READING.has(subcommand));
 }
 
@@ -66,6 +67,15 @@ const READING = new Set(
     "ls-files ls-tree merge-base name-rev rev-list rev-parse shortlog show show-branch show-ref status version " +
     "whatchanged").split(" "),
 );
+
+/** Subcommands that change the repository, its worktree and its remotes. */
+const CHANGING = words(
+  "add branch checkout cherry-pick clean commit fetch gc merge mv pull push rebase remote reset restore revert rm " +
+    "stash switch tag",
+);
+
+/** Subcommands whose arguments name the file or the folder that they write. */
+const WRITING = words("am apply archive bundle clone format-patch init worktree");
 
 /** Settings by which a listed git runs no program that a repository names. */
 const SETTINGS = {
@@ -158,9 +168,13 @@ export function opens(prefix: string[]): string {
   const name = programOf(first);
   if (name === "git") {
     if (READING.has(second)) return "";
-    return second === "" || second.startsWith("-")
-      ? "every command of git: it changes any file and runs programs"
-      : "changes of the repository, and the programs that it configures";
+    if (second === "" || second.startsWith("-")) {
+      return "every command of git: it changes any file and runs programs";
+    }
+    if (CHANGING.has(second)) {
+      return "changes of the repository, and the programs that it configures";
+    }
+    return WRITING.has(second) ? ANY_FILE : ANYTHING; // such as `bisect run`, `config`, and aliases
   }
   if (first.includes("/") && !first.startsWith("/")) return FILES;
   for (const [effect, programs] of PROGRAMS) if (programs.has(name)) return effect;
@@ -173,7 +187,9 @@ export function runsAnything(prefix: string[]): boolean {
 }
 
 const ANYTHING = "any program, with anything on the machine";
-const FILES = "programs in files of the worktree, which an agent may edit";
+const FILES =
+  "programs in files of the worktree, which an agent may edit, and those that its arguments name";
+const ANY_FILE = "changes of any file";
 
 /** What programs open, by the effect. The first set opens nothing. */
 const PROGRAMS: [string, Set<string>][] = [
@@ -181,9 +197,9 @@ const PROGRAMS: [string, Set<string>][] = [
   [
     ANYTHING,
     words(
-      "awk bash bun busybox csh dash deno doas docker ed emacs env expect fd fdfind find fish flock gawk gdb " +
+      "ack ag awk bash bun busybox csh dash deno doas docker ed emacs env expect fd fdfind find fish flock gawk gdb " +
         "go ionice irb jshell kubectl ksh less lua man mawk more nano nawk nc ncat nice node nohup parallel perl " +
-        "php pip pip3 pipx podman python python2 python3 rg rsync ruby script sed setsid sh socat ssh stdbuf strace " +
+        "php pip pip3 pipx podman python python2 python3 rg rsync ruby script sed setsid sh socat sort split ssh stdbuf strace " +
         "su sudo systemctl systemd-run tar taskset time timeout tmux ts-node tsx uv vi view vim watch xargs zip zsh",
     ),
   ],
@@ -195,18 +211,18 @@ const PROGRAMS: [string, Set<string>][] = [
     ),
   ],
   [
-    "changes of any file",
+    ANY_FILE,
     words(
-      "chmod chown cp dd install ln mkdir mv patch rm rmdir shred split tee touch truncate unzip",
+      "chmod chown cp dd file iconv install ln mkdir mv patch rm rmdir shred shuf tee touch tree truncate uniq unzip " +
+        "xxd yq",
     ),
   ],
   ["the network, and files that it may read or write", words("curl ftp scp sftp telnet wget")],
   [
     "reading any file, keys included",
     words(
-      "ack ag base32 base64 cat cksum cmp column comm cut date diff du egrep expand fgrep file fmt fold grep head " +
-        "hexdump iconv join jq md5sum nl od paste rev sha1sum sha256sum shuf sort strings tac tail tr tree uniq wc " +
-        "xxd yq zcat zgrep",
+      "base32 base64 cat cksum cmp column comm cut date diff du egrep expand fgrep fmt fold grep head hexdump join " +
+        "jq md5sum nl od paste rev sha1sum sha256sum strings tac tail tr wc zcat zgrep",
     ),
   ],
 ];

@@ -161,7 +161,7 @@ export class Policy {
       // A tool that never asks cannot use a path that needs an approval.
       if (tool.confirm === false) return denied(`${reason}, and ${tool.name} never asks`);
       outside.push(real);
-      pathCauses.push(pathCause(reason, tool, real));
+      pathCauses.push(pathCause(reason, tool, args, real));
     }
     const asks = answer.action !== "allow" && tool.confirm !== false;
     if (!asks && outside.length === 0) {

@@ -262,6 +262,8 @@ Deno.test("an operator's always covers its cause for the session and is not stre
   }
 });
 
+const REPOSITORY = "changes of the repository, and the programs that it configures";
+
 /** What may be chosen for a call, as it is shown. */
 async function choices(place: Site, each: ToolDefinition, args: ToolArguments): Promise<string[]> {
   const operator = human();
@@ -279,13 +281,17 @@ Deno.test("an operator chooses what always covers: the command, commands that be
     `commands that begin with: ${prefix}${opens && ` (${opens})`}`,
     all,
   ];
-  const files = "programs in files of the worktree, which an agent may edit";
+  const files =
+    "programs in files of the worktree, which an agent may edit, and those that its arguments name";
   const cases: [string, string[]][] = [
     ["git status -s", begins("git status")],
     ["git log --oneline | head -3", begins("git log, head", "reading any file, keys included")],
     ["npm run build -- --watch", begins("npm run build", files)],
     ["cd src && make test", begins("cd, make", files)],
     ["touch one", begins("touch", "changes of any file")],
+    ["git rebase main", begins("git rebase", REPOSITORY)],
+    ["git clone x", begins("git clone", "changes of any file")],
+    ["uniq a", begins("uniq", "changes of any file")],
     // A beginning of these would cover anything, or nothing that could be said.
     ["bash -c 'ls'", [exact, all]],
     ["sudo ls", [exact, all]],
@@ -297,6 +303,15 @@ Deno.test("an operator chooses what always covers: the command, commands that be
     ["FOO=1 make", [exact, all]],
     ["git -C x status", [exact, all]],
     ["npm run", [exact, all]],
+    ["uv run python x.py", [exact, all]],
+    ["poetry run python x.py", [exact, all]],
+    ["npx tsx x.ts", [exact, all]],
+    ["pnpm dlx tsx", [exact, all]],
+    ["cat a | sort", [exact, all]],
+    ["git bisect log", [exact, all]],
+    ["git config user.name", [exact, all]],
+    ["git submodule status", [exact, all]],
+    ["git st", [exact, all]],
     ["ls > out", [exact, all]],
     ["ls $(rm -r x)", [exact, all]],
     ["$cmd", [exact, all]],
@@ -377,6 +392,39 @@ Deno.test("an approval of commands that begin so covers no other command, and is
     assert.equal(await asks(command), "asks", command);
   }
   assert.equal(await asks("git status", { cwd: place.outside }), "asks");
+});
+
+Deno.test("an approval of a command in a folder outside covers no other command there", async () => {
+  using place = site();
+  const operator = human({ scope: "always" });
+  const call = gate(place, {}, operator);
+  const there = { command: "make", cwd: place.outside };
+  assert.equal((await call(bash, there)).entry.covers, "this very command");
+  await call(bash, there);
+  assert.equal(operator.asked.length, 1);
+  const listed = human({ scope: "always", choice: 1 });
+  operator.confirm = listed.confirm;
+  await call(bash, { command: "ls" });
+  await call(bash, { command: "ls -a" });
+  assert.equal(listed.asked.length, 1);
+  await call(bash, { command: "ls", cwd: place.outside });
+  assert.equal(listed.asked.length, 2);
+});
+
+Deno.test("an approval of git rebase does not run what its options name", async () => {
+  using place = site();
+  const operator = human({ scope: "always", choice: 1 });
+  const call = gate(place, {}, operator);
+  await call(bash, { command: "git rebase main" });
+  await call(bash, { command: "git rebase -Xours main" });
+  assert.equal(operator.asked.length, 1);
+  const once = human();
+  operator.confirm = once.confirm;
+  for (const options of ["-x 'sh x'", "-ix true", "--exec=true"]) {
+    const before = once.asked.length;
+    await call(bash, { command: `git rebase ${options} HEAD~1` });
+    assert.equal(once.asked.length, before + 1, options);
+  }
 });
 
 Deno.test("an approval of a category covers its calls, and no path, resolver or other category", async () => {
