@@ -91,13 +91,18 @@ export async function openClone(
   },
 ): Promise<JobClone> {
   const source = readRepository(ref === "" ? url : `${url}#${ref}`, environment);
-  const git = async (args: string[], accepted = [0]) => {
+  const git = async (
+    args: string[],
+    accepted = [0],
+    more: { stdin?: string; on_output?: (text: string) => void } = {},
+  ) => {
     const { code, output, cancelled, timed_out } = await runProcess({
       command: gitCommand(args, { credentials: true }),
       cwd: "/",
       timeout: LIMIT,
       env: gitEnvironment(source.protocol),
       max_output: 20_000,
+      ...more,
     }, signal);
     if (cancelled) throw new SvcError("cancelled", "Cancelled.", { exit: 130 });
     if (accepted.includes(code) && !timed_out) return { code, output };
@@ -142,6 +147,13 @@ export async function openClone(
     async publish(message) {
       // Not through the file `.git` of the worktree, which an agent without a sandbox can write.
       const own = [`--git-dir=${join(repository, "worktrees", name)}`, `--work-tree=${path}`];
+      // In the folder of a submodule Git would run what the configuration there names, which an agent can write.
+      const links = new Links();
+      await git([...own, "ls-files", "--stage"], [0], { on_output: (text) => links.add(text) });
+      if (links.paths !== "") {
+        const stdin = links.paths;
+        await git([...own, "update-index", "--skip-worktree", "--stdin"], [0], { stdin });
+      }
       await git([...own, "add", "--all", "--", path]);
       const { code } = await git([...own, "diff", "--cached", "--quiet"], [0, 1]);
       if (code === 0) return "";
@@ -171,6 +183,21 @@ export async function openClone(
       }
     },
   };
+}
+
+/** The submodules in the output of `git ls-files --stage`. */
+class Links {
+  /** A line for each, as Git quotes it. */
+  paths = "";
+  #rest = "";
+
+  add(text: string): void {
+    const lines = `${this.#rest}${text}`.split("\n");
+    this.#rest = lines.pop()!;
+    for (const line of lines) {
+      if (line.startsWith("160000 ")) this.paths += `${line.slice(line.indexOf("\t") + 1)}\n`;
+    }
+  }
 }
 
 type Git = (args: string[]) => Promise<unknown>;

@@ -118,3 +118,26 @@ Deno.test("clones that were used least recently are removed when they take too m
   assert.equal(await other.publish("nothing"), "");
   await other.close();
 });
+
+Deno.test("what an agent has set up in a submodule's folder runs no program when its work is pushed", async () => {
+  await using from = await origin({ "a.txt": "a\n" });
+  await using inner = await origin({ "b.txt": "b\n" });
+  const commit = await inner.show("rev-parse", "HEAD");
+  await from.git("update-index", "--add", "--cacheinfo", `160000,${commit},sub`);
+  await from.git("commit", "--quiet", "--message=sub");
+  await using home = await project();
+  const environment = { home: home.path, cwd: home.path, get: () => undefined };
+  const options = { branch: "svc/x/1", environment, size: 1e9, signal: never };
+  const clone = await openClone({ url: from.url, ref: "", push: true }, options);
+  const sub = join(clone.path, "sub");
+  await inner.git("clone", "--quiet", inner.url, sub);
+  await inner.git("-C", sub, "config", "filter.own.clean", `touch ${home.path}/ran; cat`);
+  Deno.writeTextFileSync(join(sub, ".git/info/attributes"), "* filter=own\n");
+  Deno.writeTextFileSync(join(sub, "b.txt"), "c\n");
+  Deno.writeTextFileSync(join(clone.path, "new.txt"), "new\n");
+  assert.equal(await clone.publish("new"), "svc/x/1");
+  await clone.close();
+  assert.throws(() => Deno.statSync(join(home.path, "ran")), Deno.errors.NotFound);
+  assert.equal(await from.show("show", "svc/x/1:new.txt"), "new");
+  assert.equal(await from.show("rev-parse", "svc/x/1:sub"), commit);
+});
