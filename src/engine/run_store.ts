@@ -77,6 +77,8 @@ export type RunRequest = Run["request"];
 
 /** The beginning is the time of acceptance: names sort by it. The end cannot be guessed. */
 const ID = /^run_\d{17}_[\w-]{22}$/;
+/** The name of a key's file. */
+const DIGEST = /^[0-9a-f]{64}$/;
 /** Ended runs that are kept at most. */
 const MOST = 10_000;
 /** Further ended runs after which the oldest ones are removed. */
@@ -103,8 +105,10 @@ export class RunStore {
   readonly #copy: RecordCopy;
   /** Shows the other machines that this server lives. */
   #lease: Lease | undefined;
-  /** Runs of this server with changes that the store does not have yet. */
-  readonly #unsent = new Set<string>();
+  /** Runs of this server with changes that the store does not have yet, and the number of the last one. */
+  readonly #unsent = new Map<string, number>();
+  /** Counts the changes of this server's runs. */
+  #notes = 0;
   #sending: Promise<void> | undefined;
   /** Called with a run of this server that another one has taken, since this one was given up for dead. */
   lost: (id: string) => void = () => {};
@@ -234,7 +238,7 @@ export class RunStore {
   note(id: string, change: Partial<Omit<Run, "id" | "request">>): Run {
     const run = this.#save({ ...this.need(id), ...change });
     if (this.#store !== undefined) {
-      this.#unsent.add(id);
+      this.#unsent.set(id, ++this.#notes);
       this.#sending ??= Promise.resolve().then(() => this.#send());
       this.#sending.catch((error) => this.#warn(`A run is not saved: ${errorMessage(error)}`));
     }
@@ -378,9 +382,14 @@ export class RunStore {
     try {
       const { records } = await this.#store!.open();
       await records.change(this.#copy, () => {
-        const runs = Array.from(this.#unsent, (id) => this.get(id));
-        this.#unsent.clear();
-        return { rows: runs.flatMap((run) => run ? rowOf(run) : []), result: undefined };
+        const sent = [...this.#unsent];
+        const runs = sent.map(([id]) => this.get(id));
+        const written = () => {
+          for (const [id, note] of sent) {
+            if (this.#unsent.get(id) === note) this.#unsent.delete(id);
+          }
+        };
+        return { rows: runs.flatMap((run) => run ? rowOf(run) : []), result: undefined, written };
       });
     } finally {
       this.#sending = undefined;
@@ -395,12 +404,15 @@ export class RunStore {
     }
     for (const { kind, key, value } of rows) {
       if (kind === "run_key") {
+        if (!DIGEST.test(key)) continue;
         const { id } = (value ?? {}) as { id?: string };
         if (id === undefined) tryRemove(this.#keyFile(key));
         else this.#write(this.#keyFile(key), `${id}\n`);
+      } else if (!ID.test(key)) {
+        continue;
       } else if (value === undefined) {
         this.#remove(key);
-      } else if (ID.test(key)) {
+      } else if ((value as Run).id === key) {
         const run = value as Run;
         if (this.#unsent.has(key) && run.owner === this.#owner) continue;
         const mine = this.get(key)?.owner === this.#owner;

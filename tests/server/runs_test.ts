@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
-import { RunStore } from "../../src/engine/run_store.ts";
+import { type Run, RunStore } from "../../src/engine/run_store.ts";
 import { systemClock } from "../../src/platform/clock.ts";
+import type { Decision, RecordCopy, RecordRow, StoreLink } from "../../src/store/port.ts";
 import { call, hang, say } from "../support/backend.ts";
 import { project } from "../support/project.ts";
 import { pruneWorktree } from "../../src/jobs/prune.ts";
@@ -477,3 +478,83 @@ Deno.test("the record of a run goes with its session, and its key with it", asyn
 function existsOpen(at: TestServer, id: string): boolean {
   return [...Deno.readDirSync(`${at.project.path}/.svc/runs/open`)].some(({ name }) => name === id);
 }
+
+/** A record store that keeps rows and does what `fail` says after each decision; its copies. */
+function recordStore(fail: () => void) {
+  const rows = new Map<string, RecordRow>();
+  const copies: RecordCopy[] = [];
+  const lease = { token: 1, lost: new AbortController().signal, release: () => Promise.resolve() };
+  const records = {
+    async change(copy: RecordCopy, decide: () => Decision<unknown>) {
+      for (let tries = 0;; tries++) {
+        const { rows: made, result, written } = decide();
+        try {
+          fail();
+        } catch (error) {
+          if (tries > 0) throw error;
+          continue; // the connection was lost
+        }
+        for (const row of made) rows.set(row.key, structuredClone(row));
+        await copy.apply(made, false);
+        written?.();
+        return result;
+      }
+    },
+    get: (_: string, key: string) => Promise.resolve(rows.get(key)?.value),
+    add: (row: RecordRow) => Promise.resolve(void rows.set(row.key, row)),
+  };
+  const leases = { take: () => Promise.resolve(lease), held: () => Promise.resolve([]) };
+  const link = {
+    open: () => Promise.resolve({ records, leases }),
+    register: (copy: RecordCopy) => void copies.push(copy),
+  } as unknown as StoreLink;
+  return { rows, copies, link };
+}
+
+Deno.test("the end of a run reaches the store, also after lost connections", async () => {
+  await using place = await project();
+  let faults = 0;
+  const { rows, link } = recordStore(() => {
+    if (faults-- > 0) throw new Error("the connection was lost");
+  });
+  const warnings: string[] = [];
+  const store = new RunStore({
+    state: `${place.path}/.svc`,
+    user: `${place.path}/user`,
+    clock: systemClock,
+    warn: (text) => void warnings.push(text),
+    store: link,
+  });
+  const request = { prompt: "go", role: "", task: {}, confirmed: false, webhook: "" };
+  const { run } = await store.accept({ request });
+  const stored = () => (rows.get(run.id)!.value as Run).state;
+  faults = 1;
+  store.note(run.id, { state: "running" });
+  await store.flush();
+  assert.equal(stored(), "running");
+  faults = 2; // as long as it is tried again
+  store.note(run.id, { state: "done" });
+  await assert.rejects(store.flush(), /the connection was lost/);
+  await store.close();
+  assert.equal(stored(), "done");
+  assert.equal(warnings.length, 1);
+});
+
+Deno.test("rows of a store write no file outside of the folder of the runs", async () => {
+  await using place = await project();
+  const { copies, link } = recordStore(() => {});
+  const options = { state: `${place.path}/.svc`, user: `${place.path}/user`, clock: systemClock };
+  const store = new RunStore({ ...options, warn: () => {}, store: link });
+  const request = { prompt: "go", role: "", task: {}, confirmed: false, webhook: "" };
+  const { run } = await store.accept({ request });
+  await place.write("victim.json", "kept");
+  await copies[0]!.apply([
+    { kind: "run_key", key: "../../../key", value: { id: "x" } },
+    { kind: "run_key", key: "../../../victim.json" },
+    { kind: "run", key: "../../victim" },
+    { kind: "run", key: run.id, value: { ...run, id: "../../made" } },
+  ], false);
+  const files = [...Deno.readDirSync(place.path)].map(({ name }) => name).sort();
+  assert.deepEqual(files, [".svc", "victim.json"]);
+  assert.equal(store.need(run.id).id, run.id);
+});
