@@ -200,11 +200,13 @@ export class Runs {
     // Its job may be new here, and the answers that it waited for.
     if (event !== undefined || turns.length > 0) await shared.refresh();
     const wanted = (run: Run) => !isEnded(run) && !this.#live.has(id);
+    let failed: Run | undefined;
     const taken = await this.store.take(id, wanted, (run) => {
       // The job knows how far a run of a hook has come.
-      if (run.state === "running" && run.request.hook === undefined) this.#fail(run);
+      if (run.state === "running" && run.request.hook === undefined) failed = run;
       else this.#begin(this.store.note(id, { worker: leases.holder }));
     });
+    if (failed !== undefined) await this.#fail(failed);
     await this.#live.get(id)?.done;
     const run = this.store.get(id);
     if (run === undefined || isEnded(run)) return await this.store.flush();

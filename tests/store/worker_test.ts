@@ -272,3 +272,38 @@ Deno.test({
     assert.equal(await worker.stop(), 0);
   },
 });
+
+Deno.test({
+  ...needed,
+  name: "a worker goes on when the session of a run that it takes over cannot be read",
+  async fn() {
+    const store = await server.database(withTables);
+    await using backend = startBackend({ replies: [say("next")] });
+    const settings = scripted(backend);
+    await using one = await machine(store, "shop", settings);
+    await using two = await machine(store, "shop", settings);
+    await one.workspace.load(AGENT_NEEDS);
+    await one.workspace.store!.follow();
+    const runs = new Runs(
+      one.workspace,
+      new Turns(one.workspace, new Metrics()),
+      jobContext(one.workspace),
+    );
+    const request = { prompt: "go", role: "", task: {}, confirmed: false, webhook: "" };
+    const { run: { id } } = await runs.accept({ request, body: "a" });
+    await runs.store.take(id, () => true, () => {});
+    runs.store.note(id, { state: "running", session: "broken", owner: "" });
+    await runs.store.flush();
+    await two.workspace.store!.open();
+    await Deno.mkdir(`${two.path}/.svc/sessions`, { recursive: true });
+    await Deno.writeTextFile(`${two.path}/.svc/sessions/broken.json`, "{");
+    const worker = startWorker(two);
+    await worker.url();
+    await until(() => runs.store.get(id)?.state === "failed");
+    assert.equal(runs.store.get(id)!.reason, "interrupted");
+    const { run: next } = await runs.accept({ request, body: "b" });
+    await until(() => runs.store.get(next.id)?.state === "done");
+    assert.equal(await worker.stop(), 0);
+    await runs.close();
+  },
+});
