@@ -155,6 +155,7 @@ export class Workspace {
     this.store = request.store === undefined
       ? storeLink({ paths, config, environment: this.environment, warn: this.warn })
       : request.store ?? undefined;
+    if (this.store !== undefined) trust.share();
     this.connections = new ConnectionStore(paths.user, this.clock, this.warn);
     this.models = new ModelStore(paths.user, this.clock, this.warn);
     this.sessions = new SessionStore({

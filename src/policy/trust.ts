@@ -118,6 +118,11 @@ export class Trust {
     await this.acceptFolder().catch(() => {});
   }
 
+  /** Other machines write into this worktree: that svc has made its `.svc` says nothing of what comes into it. */
+  share(): void {
+    this.#fresh = false;
+  }
+
   /** Removes openings, or for an empty list everything of the worktree, from `trust.json`. */
   async revoke(ids: readonly string[]): Promise<void> {
     this.#fresh = false;

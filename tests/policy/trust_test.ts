@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { Workspace } from "../../src/engine/workspace.ts";
+import { isTrusted, jobContext, jobOpening } from "../../src/jobs/context.ts";
 import { pluginOpening } from "../../src/policy/openings.ts";
+import { aJob } from "../jobs/support.ts";
 import { type Project, project } from "../support/project.ts";
 
 /** Opens a worktree without SVC_TRUST. */
@@ -360,4 +362,18 @@ Deno.test("settings that the user writes through svc are trusted, and nothing el
   ]);
   await workspace.set("local", { base_url: "http://own.example/v1" });
   assert.equal(open(work, home).config.get("base_url"), "http://own.example/v1");
+});
+
+Deno.test("a worktree that svc makes is not trusted as a whole when machines share it [2.13]", async () => {
+  await using work = await project({});
+  const settings = { store: "postgres://svc@127.0.0.1:1/svc" };
+  await using home = await project({ ".config/svc/config.json": JSON.stringify(settings) });
+  const workspace = open(work, home);
+  await workspace.trust.begin();
+  await work.write(".svc/jobs.json", "[]"); // the copy of what another machine has added
+  const context = jobContext(workspace);
+  const [mine, other] = ["mine", "other"].map((name) => aJob({ name, verify: "make" }));
+  await workspace.trust.accept([jobOpening(mine!)]);
+  assert.equal(isTrusted(context, mine!), true);
+  assert.equal(isTrusted(context, other!), false);
 });
