@@ -58,8 +58,12 @@ export class PostgresRecords implements Records {
         return decided;
       });
       if (rows.length > 0) {
-        await copy.apply(rows, false);
-        this.#save(copy, { ...this.#position(copy)!, stamp: copy.stamp() });
+        try {
+          await copy.apply(rows, false);
+          this.#save(copy, { ...this.#position(copy)!, stamp: copy.stamp() });
+        } catch {
+          // The store has them, so that an error would have them made again. The next read brings them.
+        }
       }
       written?.();
       return result;

@@ -309,6 +309,38 @@ test("the cost of a change does not grow with what the store has", async () => {
   assert.ok(applied < 5010, `${applied} rows were read`);
 });
 
+test("a change that the store has is made once, also when the copy cannot be written", async () => {
+  const url = await server.database(withTables);
+  await using one = await machine(url);
+  const store = await one.workspace.store!.open();
+  let full = false;
+  const applied: unknown[] = [];
+  const copy: RecordCopy = {
+    name: "thing",
+    kinds: ["thing"],
+    path: join(one.path, ".svc/thing"),
+    stamp: () => "",
+    apply(rows) {
+      const more = rows.some(({ key }) => !applied.includes(key));
+      if (full && more) throw new SvcError("registry_write", "no space left on device");
+      applied.push(...rows.map(({ key }) => key));
+    },
+    entries: () => [],
+    keep: () => {},
+  };
+  const add = (key: string) =>
+    store.records.change(copy, () => ({ rows: [{ kind: "thing", key, value: 1 }], result: key }));
+  await add("a");
+  full = true;
+  assert.equal(await add("b"), "b"); // an error would say that nothing was written
+  assert.deepEqual(await store.records.get("thing", "b"), 1);
+  await assert.rejects(add("c"), { code: "registry_write" });
+  assert.equal(await store.records.get("thing", "c"), undefined);
+  full = false;
+  await store.records.pull(copy);
+  assert.ok(applied.includes("b"));
+});
+
 async function until(check: () => boolean): Promise<void> {
   const end = performance.now() + 20_000;
   while (!check()) {
