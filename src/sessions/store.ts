@@ -675,7 +675,7 @@ export class SessionStore {
           // Otherwise another process has created the session meanwhile.
           if (infoIfSame(held, paths.replacement) === undefined) continue;
           const made = content();
-          created = this.#create(held, paths, made.bytes, minted);
+          created = this.#create(name, held, paths, made.bytes, minted);
           return created && { held: created, content: made };
         } finally {
           if (created !== held) held.file.close();
@@ -693,6 +693,7 @@ export class SessionStore {
    * @returns the file of the document; undefined when there is one
    */
   #create(
+    name: string,
     held: HeldFile,
     paths: LogPaths,
     content: Uint8Array,

@@ -46,6 +46,20 @@ Deno.test("an explicit session name gets no id, and the origin of a later open c
     assert.deepEqual([session_id, role, parent_id], ["", "tester", ""]);
   }));
 
+Deno.test("a new session has nothing of one whose file was removed by hand, and others keep theirs", () =>
+  inPlace(({ store, file }) => {
+    const kept = (name: string) => join(file(name), "..", "..", "checkpoints", "sessions", name);
+    for (const name of ["nightly", "other"]) {
+      store.open(name).close();
+      Deno.mkdirSync(kept(name), { recursive: true });
+      Deno.writeTextFileSync(join(kept(name), "content"), "x");
+    }
+    Deno.removeSync(file("nightly"));
+    store.open("nightly").close();
+    assert.throws(() => Deno.statSync(kept("nightly")), Deno.errors.NotFound);
+    assert.equal(Deno.readTextFileSync(join(kept("other"), "content")), "x");
+  }));
+
 Deno.test("the role of a session is known when its turns are damaged, and its file was written elsewhere [2.1]", () =>
   inPlace(({ store, json, file }) => {
     store.open("own", { role: "tester", parent_id: "up" }).close();
