@@ -181,7 +181,8 @@ export class StrictMessages {
   /** Whether the request was rejected for its messages and can be sent again with adapted ones. */
   learn({ status, message }: BackendError, sent: ChatMessage[]): boolean {
     if (
-      !this.#blind && IMAGES.test(message) && sent.some(({ content }) => Array.isArray(content))
+      !this.#blind && FORM.includes(status) && IMAGES.test(message) &&
+      sent.some(({ content }) => Array.isArray(content))
     ) return this.#blind = true;
     // Servers that fail while they render the prompt template send 500.
     if (status !== 400 && status !== 422 && status !== 500) return false;
@@ -217,6 +218,9 @@ function withReasoning(message: ChatMessage): ChatMessage {
   const { content, reasoning_content = "" } = message;
   return { ...message, content: content ?? "", reasoning_content };
 }
+
+/** Status codes of a refused form: a limit, an outage or a key says nothing about it. */
+const FORM = [400, 404, 415, 422, 500, 501];
 
 /** Messages of backends whose model takes no images; some only name the form that they are sent in. */
 const IMAGES =

@@ -66,6 +66,18 @@ Deno.test("a model that takes no images is sent the prompt without them, and tol
   assert.match(content, /^look\n\n\[The model takes no images; these were left out: one\.png\]$/);
 });
 
+Deno.test("a limit of a model for images is no refusal of them", async () => {
+  await using place = await project({});
+  await Deno.writeFile(`${place.path}/one.png`, PNG);
+  const limit = httpError(429, "Rate limit reached for gpt-4-vision", { "retry-after": "0" });
+  await using backend = startBackend([limit, say("seen")]);
+  const args = ["run", "--base-url", backend.url, "--model", "test", "--attach", "one.png"];
+  const { code } = await svc([...args, "-p", "look"], { cwd: place.path });
+  assert.equal(code, 0);
+  const [text, image] = backend.chats[1].messages.at(-1).content;
+  assert.deepEqual([text.text, image.type], ["look", "image_url"]);
+});
+
 Deno.test("what cannot be attached is one sentence and a hint, exit code 2, before anything is asked", async () => {
   await using place = await project({ "large.txt": "x".repeat(1_000_001) });
   await Deno.writeFile(`${place.path}/program`, new Uint8Array([0x7f, 0x45, 0x4c, 0x46, 0, 1]));
