@@ -47,7 +47,8 @@ export async function runLoop(options: LoopOptions): Promise<void> {
 
 /** Runs one message or one slash command. */
 export async function handle(text: string, shell: Shell): Promise<TurnResult | undefined> {
-  if (text.trimStart().startsWith("!")) {
+  // Only a person runs commands so: what is piped in may come from anywhere.
+  if (shell.output.isTerminal && text.trimStart().startsWith("!")) {
     const { runOwnCommand } = await import("./commands/own_command.ts");
     await runOwnCommand(text.trim(), shell);
     return undefined;

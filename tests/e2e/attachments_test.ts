@@ -151,3 +151,16 @@ Deno.test("@path in a message attaches; !cmd gives its output to the model, !!cm
     ],
   );
 });
+
+Deno.test("a piped line that begins with ! is a message, and runs nothing", async () => {
+  await using place = await project({});
+  await using home = await project({ ".config/svc/config.json": '{"provider": "demo"}' });
+  const options = { cwd: place.path, home: home.path, stdin: "!touch made\n" };
+  const { code, stderr } = await svc([], options);
+  assert.equal(code, 0, stderr);
+  assert.throws(() => Deno.statSync(`${place.path}/made`), Deno.errors.NotFound);
+  const [file] = Deno.readDirSync(`${place.path}/.svc/sessions`)
+    .filter(({ name }) => name.endsWith(".json"));
+  const { turns } = JSON.parse(await place.read(`.svc/sessions/${file!.name}`));
+  assert.equal(turns[0].parts[0].text, "!touch made");
+});
