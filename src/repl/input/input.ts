@@ -76,7 +76,9 @@ export class Input {
   key(question: KeyQuestion): Promise<KeyAnswer> {
     const answer = this.#last.then(async (): Promise<KeyAnswer> => {
       if (this.#closing.signal.aborted) return { type: "end" };
-      if (question.signal?.aborted) return { type: "interrupted" };
+      this.#enter();
+      const interrupted = await this.#keyboard.early();
+      if (interrupted || question.signal?.aborted) return { type: "interrupted" };
       return await this.#opened({ ...question, fresh: true }, (context) => {
         const prompt = new KeyPrompt(context, question);
         return [prompt, prompt.run()];

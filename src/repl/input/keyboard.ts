@@ -8,6 +8,8 @@ export type Next = Key | { type: "end" } | { type: "interrupted" };
 const SEQUENCE = 40;
 /** Milliseconds without a key after which a person has stopped typing. */
 const PAUSE = 700;
+/** Milliseconds in which the keys arrive that were typed before the terminal was read. */
+const EARLY = 30;
 /** Milliseconds after an answer in which its key may come again: no person can have read another question by then. */
 const AGAIN = 300;
 
@@ -73,6 +75,23 @@ export class Keyboard {
   get typing(): boolean {
     const now = performance.now();
     return now - this.#typed < PAUSE || now - this.#answered < AGAIN;
+  }
+
+  /**
+   * Keeps the keys that were typed while nothing read the terminal, and those of a message that a person goes on
+   * typing, for the next read.
+   *
+   * @returns whether Ctrl-C or Escape was one of them
+   */
+  async early(): Promise<boolean> {
+    if (this.#message !== undefined || this.#watches.length > 0) return false;
+    let interrupted = false;
+    const watch = this.watch(() => interrupted = true);
+    do await new Promise((resolve) => setTimeout(resolve, EARLY)); while (
+      !this.#ended && performance.now() - this.#typed < PAUSE
+    );
+    watch.stop();
+    return interrupted;
   }
 
   watch(interrupt: () => void): { stop(): void } {

@@ -338,6 +338,20 @@ Deno.test("during a turn Ctrl-C interrupts, and other keys are kept for the next
   assert.equal(interrupts, 1);
 });
 
+Deno.test("keys that were typed before anything read them answer no question", async () => {
+  const { port, input } = start();
+  port.type("yes\r");
+  const asked = input.key({ prompt: "Run it? ", accepts: (key) => key === "y" || key === "n" });
+  await port.shows(["Run it?"], [0, 8]);
+  port.type("n");
+  assert.deepEqual(await asked, { type: "key", key: "n" });
+  assert.deepEqual(await input.read(PROMPT), { type: "line", text: "yes" });
+  port.type("\x03");
+  const left = input.key({ prompt: "Run it? ", accepts: (key) => key === "y" });
+  assert.deepEqual(await left, { type: "interrupted" });
+  input.close();
+});
+
 Deno.test("a fresh read ignores keys typed before it", async () => {
   const { port, input } = start();
   const watch = input.watch({ interrupt() {} });
@@ -418,6 +432,7 @@ Deno.test("a question has to wait while a message is typed, and shortly after an
     const { port, input } = start();
     assert.equal(input.typing, false);
     const asked = input.key({ prompt: "Run? ", accepts: (key) => key === "y" });
+    await port.shows(["Run?"]);
     port.type("y");
     await asked;
     time += 299;
