@@ -102,7 +102,10 @@ function withoutNumbers(text: string, isNew = false): string | undefined {
 function withoutEscapes(text: string, isNew = false): string | undefined {
   if (!/\\[nrt"\\]/.test(text)) return isNew && !text.includes('"') ? text : undefined;
   try {
-    return JSON.parse(`"${text}"`);
+    const plain: string = JSON.parse(`"${text}"`);
+    // A line end inside a string was meant as it is written.
+    const even = (line: string) => line.replaceAll('"""', "").split('"').length % 2 === 1;
+    return !/\\[nr]/.test(text) || plain.split("\n").every(even) ? plain : undefined;
   } catch {
     return undefined; // also where a quotation mark is not escaped
   }

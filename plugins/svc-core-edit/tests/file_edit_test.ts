@@ -65,6 +65,13 @@ Deno.test("a file of mixed line ends is changed only where it is edited", async 
   assert.equal(await work.read("a.txt"), "1\r\n3\r\n4\n");
 });
 
+Deno.test("an escaped line end inside a string is not made a line end", async () => {
+  await using work = await project({ "a.txt": 'print("x")\nfoo()\n' });
+  const output = await edit(work, { old: 'print(\\"x\\")', new: 'print(\\"x\\n\\")' });
+  assert.match(output, /^Error: old does not occur/);
+  assert.equal(await work.read("a.txt"), 'print("x")\nfoo()\n');
+});
+
 Deno.test("for text that does not occur, the error quotes the closest line", async () => {
   await using work = await project({
     "a.txt": "function one() {\n\treturn first;\n}\n\nfunction two() {\n\treturn Second;\n}\n",
