@@ -152,6 +152,16 @@ Deno.test("@path in a message attaches; !cmd gives its output to the model, !!cm
   );
 });
 
+Deno.test("a secret that !cmd prints is not given to the model", async () => {
+  const homeFiles = { ".config/svc/config.json": '{"report": {"secret": "open-sesame-open"}}' };
+  const files = { "notes.txt": "the key is open-sesame-open\n" };
+  await using open = await session([say("one")], { homeFiles, files });
+  await open.enter("!cat notes.txt", /the key is open-sesame-open\n/);
+  await open.enter("so?", "one");
+  const { content } = open.backend.chats[0].messages.at(-1);
+  assert.match(content, /^the key is \[masked\]\nexit 0$/m);
+});
+
 Deno.test("a piped line that begins with ! is a message, and runs nothing", async () => {
   await using place = await project({});
   await using home = await project({ ".config/svc/config.json": '{"provider": "demo"}' });

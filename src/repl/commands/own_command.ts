@@ -14,7 +14,8 @@ const DAY = 86_400;
  * @throws SvcError (exit 2) `no_command`
  */
 export async function runOwnCommand(typed: string, shell: Shell): Promise<void> {
-  const { workspace: { paths: { worktree: cwd }, clock }, conversation, input, output, io } = shell;
+  const { workspace, conversation, input, output, io } = shell;
+  const { paths: { worktree: cwd }, clock } = workspace;
   const kept = !typed.startsWith("!!");
   const command = typed.replace(/^!!?/, "").trim();
   if (command === "") {
@@ -36,7 +37,7 @@ export async function runOwnCommand(typed: string, shell: Shell): Promise<void> 
   if (shown !== "") output.line(shown);
   const end = cancelled ? "cancelled" : `exit ${code}`;
   if (code !== 0) io.note(end);
-  const given = `${text.trimEnd()}\n${end}\n`;
+  const given = `${workspace.mask(text).trimEnd()}\n${end}\n`;
   conversation.give({ name: `$ ${command}`, content: new TextEncoder().encode(given) });
   conversation.log(`!${command}`);
   io.note("The output goes to the model with your next message.");
