@@ -62,7 +62,10 @@ const price = () =>
   });
 const storeAddress = () =>
   z.string().check(
-    z.refine((given) => !URL.parse(given)?.password, {
+    z.refine((given) => {
+      const { password, searchParams } = URL.parse(given) ?? {};
+      return !password && !searchParams?.has("password");
+    }, {
       error: "must have no password: keep it with svc store password",
       abort: true,
     }),

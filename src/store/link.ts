@@ -61,10 +61,21 @@ export function parseAddress(given: string): { address: string; password: string
       "It looks like postgres://user@host:5432/database",
     );
   }
-  const { username, password, host, pathname } = url;
+  const { username, host, pathname, searchParams } = url;
+  const password = decoded(url.password) || (searchParams.get("password") ?? "");
   url.password = "";
+  if (searchParams.has("password")) searchParams.delete("password");
   const address = `postgres://${username === "" ? "" : `${username}@`}${host}${pathname}`;
-  return { address, password: decodeURIComponent(password), url };
+  return { address, password, url };
+}
+
+/** A text whose percent signs need not be those of an encoding. */
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }
 
 export class Link implements StoreLink {

@@ -94,10 +94,12 @@ Deno.test("a password is not taken into the settings, and a worktree cannot name
   });
   const options = { cwd: join(place.path, "clone"), home: place.path, env: { SVC_TRUST: "" } };
   const secret = "postgres://svc:geheim@127.0.0.1:1/svc";
-  const set = await inProcess(["config", "set", "store", secret], options);
-  assert.equal(set.code, 2);
-  assert.match(set.stderr, /must have no password: keep it with svc store password/);
-  assert.doesNotMatch(set.stderr + set.stdout, /geheim/);
+  for (const given of [secret, "postgres://svc@127.0.0.1:1/svc?password=geheim"]) {
+    const set = await inProcess(["config", "set", "store", given], options);
+    assert.equal(set.code, 2);
+    assert.match(set.stderr, /must have no password: keep it with svc store password/);
+    assert.doesNotMatch(set.stderr + set.stdout, /geheim/);
+  }
   const wrong = await inProcess(["config", "set", "store", "db.example.org"], options);
   assert.match(wrong.stderr, /must be an address such as postgres:/);
   const asks = await inProcess(["asks"], options);
