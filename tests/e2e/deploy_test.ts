@@ -157,10 +157,14 @@ Deno.test("the PostgreSQL manifests drain pods in time, and take the URL of the 
       assert.deepEqual(securityContext.capabilities, { drop: ["ALL"] });
       assert.equal(securityContext.readOnlyRootFilesystem, true);
       assert.equal(securityContext.allowPrivilegeEscalation, false);
-      assert.deepEqual(env, [{
-        name: "SVC_STORE",
-        valueFrom: { secretKeyRef: { name: "svc-postgres", key: "uri" } },
-      }]);
+      // The home of a pod cannot keep what is trusted, and its worktree is empty.
+      assert.deepEqual(env, [
+        {
+          name: "SVC_STORE",
+          valueFrom: { secretKeyRef: { name: "svc-postgres", key: "uri" } },
+        },
+        { name: "SVC_TRUST", value: "1" },
+      ]);
       assert.ok(resources.requests.cpu && resources.limits.memory);
       for (const { name } of volumeMounts) {
         assert.ok(spec.volumes.some((volume: Resource) => volume.name === name), name);
