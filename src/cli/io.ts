@@ -1,6 +1,6 @@
 import { type Environment, processEnvironment } from "../platform/environment.ts";
 import { writeAllSync } from "../platform/files.ts";
-import { oneLine, readHidden, stripControl } from "../platform/terminal.ts";
+import { oneLine, readHidden, stripControl, visible } from "../platform/terminal.ts";
 import type { Io } from "../commands/io.ts";
 
 /** The streams of this process. */
@@ -28,7 +28,7 @@ export function processIo(): Io {
     readBytes: async (request) => (await import("./stdin.ts")).readBytes(request),
     readLine: (question) => Promise.resolve(answered(prompt(question))),
     readHidden: (question) => Promise.resolve(readHidden(question, processStreams.out)),
-    confirm: (question) => Promise.resolve(confirm(question)),
+    confirm: (question) => Promise.resolve(confirm(oneLine(visible(question)))),
     /** @throws SvcError `no_home` (exit 2) */
     get environment() {
       return environment ??= processEnvironment();

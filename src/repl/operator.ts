@@ -77,7 +77,7 @@ export class TerminalOperator implements Operator {
   ): Promise<Omit<ConfirmAnswer, "by"> | "all" | "interrupted" | "end"> {
     const [only, more] = choices ?? [];
     const always = choices !== undefined && only === undefined ? [] : [
-      `[a] always${only !== undefined && more === undefined ? `: ${visible(only.covers)}` : ""}`,
+      `[a] always${only !== undefined && more === undefined ? `: ${inLine(only.covers)}` : ""}`,
     ];
     const keys = ["[y] once", ...always, "[n] no", "[e] no, because", "[v] all of it"];
     if (!folded) keys.pop();
@@ -178,7 +178,7 @@ export class TerminalOperator implements Operator {
     const { tool, category, reason, input, preview, run, session } = request;
     output.shown.add(input);
     const columns = output.columns();
-    const why = visible(reason).replace(/\s*\n\s*/g, " ");
+    const why = inLine(reason);
     const head = (text: string) =>
       output.line(
         style.yellow("?") +
@@ -284,6 +284,11 @@ export class TerminalOperator implements Operator {
       done.resolve();
     }
   }
+}
+
+/** A text as `visible` writes it, in one line. */
+function inLine(text: string): string {
+  return visible(text).replace(/\s*\n\s*/g, " ");
 }
 
 /** Wraps a text at word boundaries with a hanging indent, which no row of it can leave. */

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { Io } from "../commands/io.ts";
 import type { Workspace } from "../engine/workspace.ts";
-import { oneLine } from "../platform/terminal.ts";
+import { oneLine, visible } from "../platform/terminal.ts";
 import { headlessOperator, type Operator } from "../policy/operator.ts";
 import { asSlash } from "./commands/table.ts";
 import { Conversation } from "./conversation.ts";
@@ -221,7 +221,7 @@ export function shellIo(
     readLine: (question) => read(question, false),
     readHidden: (question) => read(question, true),
     async confirm(question) {
-      const prompt = `${question} [y/n]`;
+      const prompt = `${oneLine(visible(question))} [y/n]`; // it may quote a file of the worktree
       if (!isTerminal) return /^y(es)?$/i.test((await read(prompt, false))?.trim() ?? "");
       output.hold();
       try {

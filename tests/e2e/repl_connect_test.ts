@@ -154,3 +154,11 @@ Deno.test("roles and settings that are edited on disk count at the next turn; /c
   assert.match(first, /YOU FORGE/);
   assert.match(second, /YOU HAMMER/);
 });
+
+Deno.test("a question that quotes a file of the worktree has no sequence of it", async () => {
+  const base_url = "http://127.0.0.1:9/\x1b[2J\x1b]0;forged\x07\u202e";
+  await using open = await session([], { homeFiles: {}, config: { base_url } });
+  await open.enter("/provider demo", /the address http:\/\/127.0.0.1:9\/\^\[\[2J[^]*Replace it\?/);
+  await open.pty.type("n");
+  await open.ready();
+});
