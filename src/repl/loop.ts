@@ -27,7 +27,9 @@ export async function runLoop(options: LoopOptions): Promise<void> {
     between();
     shell.output.fresh();
     const next = shell.waiting.next();
-    if (next !== undefined) {
+    // The terminal is still being read since the turn: only after Enter has another program all of its keys.
+    if (next?.trimStart().startsWith("!!")) shell.input.giveBack(next);
+    else if (next !== undefined) {
       shell.output.line(prompt() + next.replaceAll("\n", "\n  "));
       await reported(shell, () => handle(next, shell));
       continue;

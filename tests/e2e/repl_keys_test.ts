@@ -221,6 +221,22 @@ Deno.test("a slash command that is typed during a turn runs after it, and is nev
   assert.ok(!JSON.stringify(open.backend.chats).includes("/version"));
 });
 
+Deno.test("!!cmd that is typed during a turn waits for Enter, and then has all keys of the terminal", async () => {
+  await using open = await session([waits(), say("one")], { config: ALLOWED });
+  const { pty } = open;
+  await pty.type("go\r");
+  await pty.until("(Enter adds a message");
+  await pty.type("!!echo ready; read it; echo got $it\r");
+  await pty.until("↳ !!echo");
+  await go(open);
+  await pty.until(/one[^]*\n› !!echo ready; read it; echo got \$it$/);
+  await pty.type("\r");
+  await pty.until(/\nready/);
+  await pty.type("mine\r");
+  await pty.until("got mine");
+  await open.ready();
+});
+
 Deno.test("a message that reached the turn stays in it when that is cancelled, in later processes too", async () => {
   await using open = await session([waits(), hang("It goes on here"), say("fine")], {
     config: ALLOWED,
