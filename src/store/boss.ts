@@ -68,12 +68,17 @@ export class PostgresQueue implements RunQueue {
       singletonKey: key,
       ...priority !== undefined && { priority },
       ...group !== undefined && { group: { id: group } },
-      ...after !== undefined && { startAfter: new Date(after) },
+      // In seconds from now, by PostgreSQL's clock: that of this machine may be off.
+      ...after !== undefined && { startAfter: this.#until(after) },
     });
     if (id === null) return false;
     for (const worker of this.#workers) worker.look();
     await this.#events?.notify({ kind: "queue", key: label ?? "" });
     return true;
+  }
+
+  #until(after: string): number {
+    return Math.max(0, Math.ceil((Date.parse(after) - this.#clock.now()) / 1000));
   }
 
   work(

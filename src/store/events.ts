@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { jsonOr } from "../platform/files.ts";
 import type { Events, Query, StoreEvent } from "./port.ts";
 import type { Postgres } from "./postgres.ts";
 
@@ -24,8 +25,14 @@ export class PostgresEvents implements Events {
     listeners.add(listener);
     this.#listening ??= this.#database.listen(this.#channel, {
       notified: (payload) => {
-        const event: StoreEvent = JSON.parse(payload);
-        for (const each of [...this.#listeners.get(event.kind) ?? []]) each(event);
+        const event: StoreEvent | undefined = jsonOr(payload, undefined);
+        for (const each of [...this.#listeners.get(event?.kind ?? "") ?? []]) {
+          try {
+            each(event!);
+          } catch {
+            // Any user of the database can send one, and a svc of another version.
+          }
+        }
       },
       resumed: () => {
         for (const [kind, all] of this.#listeners) for (const each of [...all]) each({ kind });

@@ -162,10 +162,14 @@ Deno.test("a secret that !cmd prints is not given to the model", async () => {
   assert.match(content, /^the key is \[masked\]\nexit 0$/m);
 });
 
-Deno.test("a piped line that begins with ! is a message, and runs nothing", async () => {
+Deno.test("a piped line is a message: it runs nothing and attaches nothing", async () => {
   await using place = await project({});
   await using home = await project({ ".config/svc/config.json": '{"provider": "demo"}' });
-  const options = { cwd: place.path, home: home.path, stdin: "!touch made\n" };
+  const options = {
+    cwd: place.path,
+    home: home.path,
+    stdin: `!touch made\nsee @${home.path}/.config\n`,
+  };
   const { code, stderr } = await svc([], options);
   assert.equal(code, 0, stderr);
   assert.throws(() => Deno.statSync(`${place.path}/made`), Deno.errors.NotFound);
@@ -173,4 +177,6 @@ Deno.test("a piped line that begins with ! is a message, and runs nothing", asyn
     .filter(({ name }) => name.endsWith(".json"));
   const { turns } = JSON.parse(await place.read(`.svc/sessions/${file!.name}`));
   assert.equal(turns[0].parts[0].text, "!touch made");
+  assert.match(turns[1].parts[0].text, /^see @/);
+  assert.equal(turns[1].parts[0].attachments, undefined);
 });
