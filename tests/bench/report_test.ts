@@ -33,16 +33,16 @@ Deno.test("figures are medians with their range, and ratios to the floor's media
 });
 
 Deno.test("each requirement is met up to its limit, and not beyond it", () => {
-  const limits = { turn: 120, mb: 90, home: 500, version: 36, rounds: 400, prompt: 4, late: 1.5 };
+  const limits = { turn: 78, mb: 65, home: 500, version: 15, rounds: 280, prompt: 2.6, late: 1.5 };
   const met = verdicts({ ...limits, open: 1.5 });
   assert.deepEqual(met, met.map(() => true));
   const beyond = {
-    turn: 121,
-    mb: 91,
+    turn: 79,
+    mb: 66,
     home: 501,
-    version: 37,
-    rounds: 401,
-    prompt: 4.1,
+    version: 16,
+    rounds: 281,
+    prompt: 2.61,
     late: 1.51,
   };
   assert.deepEqual(verdicts({ ...beyond, open: 1.51 }), met.map(() => false));
@@ -157,9 +157,9 @@ Deno.test("the report names the machine, the versions, what was not met and who 
   for (
     const line of [
       "Linux 6; 2 cores.",
-      "| One turn, peak memory | 90 MB | 91.2 MB | **not met** |",
-      "| 100 tool rounds, by the floor's time | 4 times | not measured | **not met** |",
-      "| From the start to the first prompt, by bare Deno's | 4 times | 2.25 times | met |",
+      "| One turn, peak memory | 65 MB | 91.2 MB | **not met** |",
+      "| 100 tool rounds, by the floor's time | 2.8 times | not measured | **not met** |",
+      "| From the start to the first prompt, by bare Deno's | 2.6 times | 2.25 times | met |",
       "| svc | 90 ms |",
       "| The first tick, which reads the register of 131 MB | 712 ms |",
       "| Idle, of a processor | 0.07 % |",

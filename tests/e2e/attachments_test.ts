@@ -105,18 +105,21 @@ Deno.test("POST /chat takes texts and images along with the prompt, and refuses 
   await using at = await server([say("one")]);
   const attachments = [
     { name: "log", text: "line\n" },
-    { name: "one.png", data: PNG.toBase64() },
+    { name: "one.png", image: PNG.toBase64() },
   ];
   assert.equal((await at.post("/chat", { prompt: "look", attachments })).status, 200);
   const [text, image] = at.backend.chats[0].messages.at(-1).content;
   assert.equal(text.text, 'look\n\n<attachment name="log">\nline\n</attachment>');
   assert.equal(image.image_url.url, URL_OF_PNG);
   const wrong: [attachment: unknown, message: RegExp][] = [
-    [{ name: "both", text: "", data: "" }, /either "text" or "data"/],
-    [{ name: "neither" }, /either "text" or "data"/],
-    [{ name: "x", data: "%%%" }, /"data" of x is no base64/],
-    [{ name: "x", data: btoa("\x00\x01") }, /neither a text in UTF-8 nor an image/],
+    [{ name: "neither" }, /wrong "attachments"/],
+    [{ name: "x", image: "%%%" }, /wrong "attachments"/],
+    [{ name: "x", image: btoa("\x00\x01") }, /wrong "attachments"/],
     [{ text: "unnamed" }, /wrong "attachments"/],
+    [
+      { name: "x", text: "y".repeat(1_000_001) },
+      /x has 1000001 bytes; an attached text has at most/,
+    ],
   ];
   for (const [attachment, message] of wrong) {
     const { status, body } = await at.post("/chat", { prompt: "look", attachments: [attachment] });

@@ -97,7 +97,7 @@ Deno.test("fleet status --watch updates a terminal until it is interrupted [4.6]
   const before = await screen.settings();
   await here.run("up", "--detach");
   await screen.until(
-    /^supervisor: process \d+, started .*; 1 of 1 healthy\n\nAGENT .*\nnotes +yes +\d+ +\d+ +running/,
+    /^supervisor: process \d+, started .*; 1 of 1 healthy\n\nAGENT .*\n(?: +ERROR\n)?notes +yes +\d+ +\d+ +running/,
   );
   assert.doesNotMatch(screen.screen.text(), /no supervisor/, "each look replaces the one before");
   assert.equal(await screen.settings(), before);

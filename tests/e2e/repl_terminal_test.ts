@@ -13,7 +13,7 @@ Deno.test("a terminal of 20 columns and 10 rows is enough", async () => {
   await using open = await session([...replies, say("fine")], { columns: 20, rows: 10 });
   const { pty } = open;
   await pty.type("go\r");
-  await pty.until(/ because:$/);
+  await pty.until(/(because|all of it):$/);
   await pty.type("y");
   await pty.until(/s\n(sandbox:\s\S+\n)?›$/);
   assert.ok(pty.screen.lines().every((line) => line.length <= 20));

@@ -12,20 +12,24 @@ import { HttpError, httpError, readBody } from "../http.ts";
 import type { Route } from "../route.ts";
 import type { TurnRequest, Turns } from "../turns.ts";
 
+/** The beginnings of images that models take: PNG, JPEG, GIF, WebP. */
+const IMAGE =
+  /^(?:iVBORw0KGgo|\/9j\/|R0lGOD|UklGR[g-v][A-Za-z0-9+/]{4}[BFJNRVZdhlptx159]XRUJQ)[A-Za-z0-9+/]*={0,2}$/;
+
+const name = z.string().check(z.minLength(1), z.maxLength(500));
+const attached = z.union([
+  z.object({ name, text: z.string() }),
+  z.object({ name, image: z.string().check(z.regex(IMAGE)) }),
+]);
+
 const chatRequest = z.object({
   prompt: z.string().check(z.regex(/\S/)),
   /** Loads or creates a session of this name, or loads that of a handle; left out, null or empty: a new one. */
   session: z.optional(
     z.nullable(z.union([z.literal(""), z.string().register(z.globalRegistry, SESSION_NAME)])),
   ),
-  /** Texts and images that the model is given with the prompt: each has a `text`, or `data` in base64. */
-  attachments: z.optional(
-    z.array(z.object({
-      name: z.string().check(z.minLength(1), z.maxLength(500)),
-      text: z.optional(z.string()),
-      data: z.optional(z.string()),
-    })).check(z.maxLength(20)),
-  ),
+  /** Texts, and images in base64, that the model is given with the prompt. */
+  attachments: z.optional(z.array(attached).check(z.maxLength(20))),
   /** Answers with the turn's events, as `Accept: text/event-stream` does. */
   stream: z.optional(z.boolean()),
   ...taskFields(),
@@ -128,28 +132,22 @@ function resultResponse(result: TurnResult): Response {
   return new Response(body, { headers: { "content-type": "application/json" } });
 }
 
-/** @throws HttpError 400 for one that is neither a text nor an image, or too large */
-async function attachmentsOf(
-  given: { name: string; text?: string; data?: string }[],
-): Promise<NewAttachment[]> {
+/** @throws HttpError 400 for one that is too large */
+async function attachmentsOf(given: z.infer<typeof attached>[]): Promise<NewAttachment[]> {
   const { attachment } = await import("../../engine/attachments.ts");
-  return given.map(({ name, text, data }) => {
-    if ((text === undefined) === (data === undefined)) {
-      throw new HttpError(400, 'an attachment has either "text" or "data"');
-    }
+  return given.map((each) => {
     try {
-      return attachment(name, encoded(text, data));
+      return attachment(each.name, contentOf(each));
     } catch (error) {
-      const why = error instanceof SyntaxError
-        ? `"data" of ${name} is no base64`
-        : errorMessage(error);
-      throw new HttpError(400, why);
+      throw new HttpError(400, errorMessage(error));
     }
   });
 }
 
-function encoded(text: string | undefined, data = ""): Uint8Array<ArrayBuffer> {
-  return text === undefined ? Uint8Array.fromBase64(data) : new TextEncoder().encode(text);
+function contentOf(given: z.infer<typeof attached>): Uint8Array<ArrayBuffer> {
+  if ("text" in given) return new TextEncoder().encode(given.text.replaceAll("\0", "\ufffd"));
+  const digits = given.image.replace(/=+$/, "");
+  return Uint8Array.fromBase64(digits.slice(0, digits.length % 4 === 1 ? -1 : undefined));
 }
 
 function acceptsEvents({ headers }: Request): boolean {
