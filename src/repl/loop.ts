@@ -104,12 +104,12 @@ export async function runPrompt(prompt: string, shell: Shell): Promise<TurnResul
   );
 }
 
-/** The files that a message names as `@path`. */
+/** The files that a message of a person names as `@path`; a piped one may come from anywhere, and names none. */
 async function namedFiles(
   message: string,
-  { workspace: { paths: { worktree } }, io }: Shell,
+  { workspace: { paths: { worktree } }, io, output }: Shell,
 ): Promise<NewAttachment[]> {
-  if (!message.includes("@")) return [];
+  if (!message.includes("@") || !output.isTerminal) return [];
   const { attachmentAt, namedIn } = await import("../engine/attachments.ts");
   const named = namedIn(message, worktree);
   const found = named.map((path) => attachmentAt(path, worktree));
