@@ -322,6 +322,26 @@ test("the cost of a change does not grow with what the store has", async () => {
   assert.ok(applied < 5010, `${applied} rows were read`);
 });
 
+test("a notification that svc has not sent, and a listener that fails, end nothing", async () => {
+  const url = await server.database(withTables);
+  await using one = await machine(url);
+  const { database, events } = await one.workspace.store!.open();
+  const heard: unknown[] = [];
+  using _ = await events.on("thing", () => {
+    throw new Error("another version sends other data");
+  });
+  using _1 = await events.on("thing", ({ key }) => heard.push(key));
+  const [{ channel }] = await database.query<{ channel: string }>(
+    "SELECT 'svc_' || left(encode(sha256('shop'), 'hex'), 16) AS channel",
+  ) as [{ channel: string }];
+  for (const text of ["no JSON", "null", "[]"]) {
+    await database.query("SELECT pg_notify($1, $2)", [channel, text]);
+  }
+  await events.notify({ kind: "thing", key: "a" });
+  await until(() => heard.length > 0);
+  assert.deepEqual(heard, ["a"]);
+});
+
 test("a change that the store has is made once, also when the copy cannot be written", async () => {
   const url = await server.database(withTables);
   await using one = await machine(url);

@@ -86,3 +86,24 @@ Deno.test({
     assert.equal(await one.queue.put({ kind: "job", name: "a", key: "a" }), true);
   },
 });
+
+Deno.test({
+  name:
+    "PostgreSQL: an item waits by the clock of PostgreSQL, also where that of the machine is off",
+  ...needed,
+  async fn() {
+    const url = await server.database(install);
+    for (const off of [-3_600_000, 3_600_000]) {
+      const now = () => Date.now() + off;
+      await using one = await machine(url, { ...systemClock, now });
+      const after = new Date(now() + 60_000).toISOString();
+      await one.queue.put({ kind: "run", name: `${off}`, key: `${off}`, after });
+      const [row] = await one.query(
+        `SELECT extract(epoch FROM start_after - now())::int AS wait FROM svc_boss.job
+          WHERE data ->> 'name' = $1`,
+        [`${off}`],
+      );
+      assert.ok(row!.wait > 30 && row!.wait <= 61, `${row!.wait} seconds`);
+    }
+  },
+});
