@@ -38,9 +38,10 @@ export function forgivingEdit(
     if (exact !== undefined && indentedText(text, bare, meant) === meant) return { ...exact, how };
     given.push([how, bare, meant]);
   }
+  const file = linesOf(text);
   for (const step of [false, true]) {
     for (const [how, from, to] of given) {
-      const found = lineEdit(text, from, to, { strict, blanks: step });
+      const found = lineEdit(file, from, to, { strict, blanks: step });
       if (found === undefined) continue;
       if (typeof found === "string") return found;
       return { ...found, how: [how, found.how].filter((each) => each !== "").join("; ") };
@@ -144,12 +145,11 @@ const ENOUGH = 10;
 
 /** The edit of whole lines; see `forgivingEdit`. */
 function lineEdit(
-  text: string,
+  file: Line[],
   old: string,
   replacement: string,
   { strict, blanks }: { strict: boolean; blanks: boolean },
 ): Forgiven | string | undefined {
-  const file = linesOf(text);
   const wanted = linesOf(old);
   const next = linesOf(replacement);
   if (wanted.length * next.length > MOST) return undefined;
@@ -226,6 +226,8 @@ interface Line {
   text: string;
   /** Its line end; empty for a last line without one. */
   end: string;
+  /** As `folded` has made it. */
+  folded?: string;
 }
 
 function linesOf(text: string): Line[] {
@@ -246,8 +248,8 @@ interface Place {
 }
 
 function places(file: Line[], wanted: Line[]): Place[] {
-  const have = file.map(({ text }) => folded(text));
-  const sought = wanted.map(({ text }) => folded(text));
+  const have = file.map(folded);
+  const sought = wanted.map(folded);
   if (sought.every((line) => line === "")) return [];
   const found: Place[] = [];
   let left = MOST;
@@ -269,7 +271,7 @@ function places(file: Line[], wanted: Line[]): Place[] {
 /** The same without comparing blank lines. */
 function placesWithoutBlanks(file: Line[], wanted: Line[]): Place[] {
   const full = (lines: Line[]) =>
-    lines.flatMap(({ text }, index) => text.trim() === "" ? [] : [{ index, text: folded(text) }]);
+    lines.flatMap((line, index) => line.text.trim() === "" ? [] : [{ index, text: folded(line) }]);
   const [have, sought] = [full(file), full(wanted)];
   if (sought.length < 2) return [];
   const found: Place[] = [];
@@ -286,8 +288,8 @@ function placesWithoutBlanks(file: Line[], wanted: Line[]): Place[] {
 }
 
 /** A line without indentation, trailing blanks, and the difference between look-alike characters. */
-function folded(line: string): string {
-  return line.trim().normalize("NFC")
+function folded(line: Line): string {
+  return line.folded ??= line.text.trim().normalize("NFC")
     .replace(/[\u2018\u2019\u201a\u201b\u2032]/g, "'")
     .replace(/[\u201c\u201d\u201e\u201f\u2033]/g, '"')
     .replace(/[\u2010-\u2015\u2212]/g, "-")
