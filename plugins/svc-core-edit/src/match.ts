@@ -33,7 +33,8 @@ export function forgivingEdit(
     if (bare === undefined || bare === old || bare.trim() === "") continue;
     const meant = undo(replacement, true);
     if (meant === undefined) continue;
-    const exact = replaceText(text, bare, meant, 1);
+    // Numbered lines are whole ones, which are compared below.
+    const exact = undo === withoutNumbers ? undefined : replaceText(text, bare, meant, 1);
     if (exact !== undefined && exact.total > 1) return severalPlaces(exact.total);
     if (exact !== undefined && indentedText(text, bare, meant) === meant) return { ...exact, how };
     given.push([how, bare, meant]);
@@ -213,6 +214,8 @@ function lineEdit(
       ? "blank lines were taken as the file has them"
       : isMoved(map)
       ? "the indentation was adapted to the file"
+      : pairs.every(([mine, its]) => wanted[mine]!.text === file[its]!.text)
+      ? ""
       : "blanks and look-alike characters were taken as the file has them",
   };
 }

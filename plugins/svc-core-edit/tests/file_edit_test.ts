@@ -72,6 +72,13 @@ Deno.test("an escaped line end inside a string is not made a line end", async ()
   assert.equal(await work.read("a.txt"), 'print("x")\nfoo()\n');
 });
 
+Deno.test("a line that was copied with its number is no part of another line", async () => {
+  await using work = await project({ "a.txt": "sub();\nc();\n" });
+  const output = await edit(work, { old: "1|b();\n2|c();", new: "1|x();\n2|c();" });
+  assert.match(output, /^Error: old does not occur/);
+  assert.equal(await work.read("a.txt"), "sub();\nc();\n");
+});
+
 Deno.test("for text that does not occur, the error quotes the closest line", async () => {
   await using work = await project({
     "a.txt": "function one() {\n\treturn first;\n}\n\nfunction two() {\n\treturn Second;\n}\n",
