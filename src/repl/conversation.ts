@@ -98,7 +98,7 @@ export class Conversation {
   async *turn(run: number, prompt: string, options: TurnOptions): AsyncGenerator<TurnEvent> {
     const agent = await this.agent(run);
     const commands = this.#typed.splice(0);
-    const attachments = this.#given.splice(0);
+    const attachments = [...this.#given.splice(0), ...options.attachments ?? []];
     yield* agent.turn(prompt, { ...options, commands, attachments });
   }
 

@@ -86,7 +86,7 @@ const TICK = 100;
 /** Runs a turn of the focused run's agent and renders its events. Files that the prompt names as `@path` go with it. */
 export async function runPrompt(prompt: string, shell: Shell): Promise<TurnResult | undefined> {
   const { conversation, focus: { run }, workspace: { config } } = shell;
-  for (const each of await namedFiles(prompt, shell)) conversation.give(each);
+  const attachments = await namedFiles(prompt, shell);
   return await showTurn(
     run,
     (signal, take) => {
@@ -98,7 +98,7 @@ export async function runPrompt(prompt: string, shell: Shell): Promise<TurnResul
             return { text, attachments };
           }),
         );
-      return conversation.turn(run, prompt, { signal, messages });
+      return conversation.turn(run, prompt, { signal, messages, attachments });
     },
     shell,
   );

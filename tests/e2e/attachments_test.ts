@@ -155,6 +155,17 @@ Deno.test("@path in a message attaches; !cmd gives its output to the model, !!cm
   );
 });
 
+Deno.test("a message that could not be sent leaves no attachment for the next one", async () => {
+  await using open = await session([say("one")], {
+    files: { "notes.txt": "remember" },
+    config: { provider: "nowhere" },
+  });
+  await open.enter("read @notes.txt", /attached: notes\.txt[^]*! Error/);
+  await open.enter("/config set provider generic-compatible", "provider");
+  await open.enter("read it", "one");
+  assert.equal(open.backend.chats[0].messages.at(-1).content, "read it");
+});
+
 Deno.test("a secret that !cmd prints is not given to the model", async () => {
   const homeFiles = { ".config/svc/config.json": '{"report": {"secret": "open-sesame-open"}}' };
   const files = { "notes.txt": "the key is open-sesame-open\n" };
