@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { editTask } from "../../src/commands/jobs/jobs.ts";
 import { type Run, RunStore } from "../../src/engine/run_store.ts";
 import type { Workspace } from "../../src/engine/workspace.ts";
 import { jobContext } from "../../src/jobs/context.ts";
@@ -8,6 +9,7 @@ import { readTask } from "../../src/jobs/prompt.ts";
 import type { HistoryEntry } from "../../src/jobs/schema.ts";
 import type { RequestLine } from "../../src/usage/ledger.ts";
 import type { LedgerTotals } from "../../src/usage/totals.ts";
+import { testIo } from "../support/io.ts";
 import { filePostgres } from "../support/postgres.ts";
 import { type Machine, machine, withTables } from "./support.ts";
 
@@ -85,6 +87,32 @@ story(
     assert.deepEqual(there!.register.list().map(({ name }) => name), ["weekly", "nightly"]);
     assert.deepEqual(there!.register.history("nightly"), []);
     assert.deepEqual([...one.warnings, ...two.warnings], []);
+  },
+);
+
+story(
+  "a task that is edited is the same on all machines, also when its job changes meanwhile",
+  async (one, two) => {
+    const [here, there] = [one, two].map(({ workspace }) => jobContext(workspace));
+    const schedule = { cron: "0 3 * * *" };
+    await createJob(here!, { name: "nightly", schedule, task: "Sweep the floor." });
+    await two.workspace.store?.refresh();
+    await there!.register.change("nightly", () => ({ set: { status: "verified" } }));
+    const { cwd } = one.workspace.environment;
+    const editor = join(cwd, "../editor");
+    await Deno.writeTextFile(editor, "#!/bin/sh\necho 'Wash the windows.' > $1\n", { mode: 0o755 });
+    const environment = {
+      ...one.workspace.environment,
+      get: (name: string) => name === "EDITOR" ? editor : undefined,
+    };
+    const io = testIo({ home: cwd, cwd }, { environment });
+    assert.equal(await editTask({ workspace: one.workspace, context: here!, io }, "nightly"), 0);
+    await two.workspace.store?.refresh();
+    for (const { register, worktree } of [here!, there!]) {
+      const job = register.need("nightly");
+      assert.equal(job.status, "verified");
+      assert.match(readTask(worktree, job), /Wash the windows/);
+    }
   },
 );
 

@@ -8,6 +8,7 @@ import { reportServices, sendJobEvent } from "../../jobs/report.ts";
 import { MAX_WAIT } from "../../jobs/schedule.ts";
 import { type Job, MAX_PRIORITY } from "../../jobs/schema.ts";
 import { createTaskFile, taskPath } from "../../jobs/prompt.ts";
+import { readTextIfExists, writeFileAtomic } from "../../platform/files.ts";
 import { openEditor, visible } from "../../platform/terminal.ts";
 import { SvcError, usageError } from "../../platform/error.ts";
 import type { JobEvent } from "../../plugins/api.ts";
@@ -430,7 +431,14 @@ export async function editTask({ context, io }: View, name: string): Promise<num
   }
   const code = await openEditor(named || "vi", path);
   if (code !== 0) io.note(`The editor ended with exit code ${code}.`);
-  else if (context.store !== undefined) await context.register.change(name, () => ({})); // its row has the task
+  else if (context.store !== undefined) {
+    const text = readTextIfExists(path);
+    await context.register.change(name, () => {
+      // Its row has the task. A change of another machine meanwhile has brought the text from before.
+      if (text !== undefined) writeFileAtomic(path, text);
+      return {};
+    });
+  }
   return code === 0 ? 0 : 1;
 }
 
