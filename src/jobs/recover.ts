@@ -22,6 +22,7 @@ export async function recover(context: JobContext, signal?: AbortSignal): Promis
     const lock = await holdJob(context, name);
     if (lock === undefined) continue;
     try {
+      await context.store?.refresh(); // the worker that had the lease may have ended the run
       await recoverHeld(context, name, signal);
     } catch (error) {
       context.warn(`${name}: what an earlier process left is not taken up: ${errorMessage(error)}`);

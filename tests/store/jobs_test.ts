@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { jobContext } from "../../src/jobs/context.ts";
+import { recover } from "../../src/jobs/recover.ts";
 import { Scheduler } from "../../src/jobs/scheduler.ts";
 import type { Job } from "../../src/jobs/schema.ts";
 import { JobWorker, type Step } from "../../src/jobs/worker.ts";
@@ -212,5 +213,35 @@ Deno.test({
     await until(() => gpu.steps.some(({ step }) => step === "finished"));
     await gpu.close();
     assert.deepEqual(new Set(plain.steps.map(({ job }) => job)), new Set(["sweep"]));
+  },
+});
+
+Deno.test({
+  ...needed,
+  name: "a run that has ended on another machine a moment ago is not recorded as interrupted",
+  async fn() {
+    const store = await server.database(withTables);
+    const { promise: held, resolve: release } = Promise.withResolvers<void>();
+    let requests = 0;
+    const onRequest = () => ++requests === 1 ? held : undefined;
+    await using backend = startBackend({ replies: [say("done")] }, { onRequest });
+    await using one = await jobMachine(store, backend);
+    await using two = await jobMachine(store, backend);
+    await one.add({ name: "last", retries: 0 });
+    const worker = one.worker();
+    await one.scheduler.sweep(never);
+    await until(() => requests === 1);
+    await two.workspace.store!.refresh();
+    assert.equal(two.context.register.get("last")!.status, "executing");
+    release();
+    await until(() => worker.steps.some(({ step }) => step === "finished"));
+    await worker.close();
+    await recover(two.context); // its copy is that of a moment ago
+    await one.workspace.store!.refresh();
+    assert.deepEqual(
+      one.context.register.history("last").map(({ attempt, status }) => [attempt, status]),
+      [[1, "verified"]],
+    );
+    assert.equal(one.context.register.get("last")!.status, "verified");
   },
 });
