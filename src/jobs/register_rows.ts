@@ -38,7 +38,8 @@ export function jobRow(
   state?: string,
   key = String(fields.name),
 ): RecordRow {
-  const task_text = state && readTextIfExists(join(state, "jobs", `${key}.md`));
+  const path = state && isJobName(key) ? join(state, "jobs", `${key}.md`) : undefined;
+  const task_text = path && readTextIfExists(path);
   return { kind: "job", key, value: { ...fields, ...task_text !== undefined && { task_text } } };
 }
 

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { JobRegister } from "../../src/jobs/register.ts";
+import { jobRow } from "../../src/jobs/register_rows.ts";
 import type { HistoryEntry } from "../../src/jobs/schema.ts";
 import { manualClock } from "../support/clock.ts";
 import { type Project, project } from "../support/project.ts";
@@ -309,4 +310,12 @@ Deno.test("a large register is read and changed in pieces, between which other w
     true,
   ]);
   assert.deepEqual(after[4].history, [long]);
+});
+
+Deno.test("the row of a job with an invalid name has no file of another folder as its task", async () => {
+  await using place = await project({ "notes.md": "private", ".svc/jobs/a.md": "Sweep." });
+  const task = (name: string) =>
+    (jobRow({ name }, join(place.path, ".svc")).value as { task_text?: string }).task_text;
+  assert.equal(task("a"), "Sweep.");
+  assert.equal(task("../../notes"), undefined);
 });
