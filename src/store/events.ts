@@ -38,7 +38,13 @@ export class PostgresEvents implements Events {
         for (const [kind, all] of this.#listeners) for (const each of [...all]) each({ kind });
       },
     });
-    await this.#listening;
+    try {
+      await this.#listening;
+    } catch (error) {
+      listeners.delete(listener);
+      this.#listening = undefined;
+      throw error;
+    }
     return { [Symbol.dispose]: () => listeners.delete(listener) };
   }
 }

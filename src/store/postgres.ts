@@ -148,8 +148,13 @@ export class Postgres implements Database {
     const listeners = known ?? new Set();
     listeners.add(listener);
     this.#listening.set(channel, listeners);
-    const client = await this.#retrying(() => this.#listen ??= this.#startListening());
-    if (known === undefined) await client.query(`LISTEN ${channel}`);
+    try {
+      const client = await this.#retrying(() => this.#listen ??= this.#startListening());
+      if (known === undefined) await client.query(`LISTEN ${channel}`);
+    } catch (error) {
+      if (known === undefined) this.#listening.delete(channel); // the next call asks again
+      throw error;
+    }
     return { [Symbol.dispose]: () => listeners.delete(listener) };
   }
 

@@ -5,7 +5,9 @@ import { createJob } from "../../src/jobs/create.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { SvcError } from "../../src/platform/error.ts";
 import { migrate, MIGRATIONS } from "../../src/store/migrations.ts";
+import { PostgresEvents } from "../../src/store/events.ts";
 import type { Lease, RecordCopy } from "../../src/store/port.ts";
+import { Postgres } from "../../src/store/postgres.ts";
 import { filePostgres } from "../support/postgres.ts";
 import { project } from "../support/project.ts";
 import { linkOf, machine, withTables } from "./support.ts";
@@ -340,6 +342,36 @@ test("a notification that svc has not sent, and a listener that fails, end nothi
   await events.notify({ kind: "thing", key: "a" });
   await until(() => heard.length > 0);
   assert.deepEqual(heard, ["a"]);
+});
+
+test("events arrive when the store answers again after a first attempt that failed", async () => {
+  const url = new URL(await server.database(withTables));
+  const closed = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const { port } = closed.addr;
+  closed.close();
+  const behind = Number(url.port);
+  url.port = `${port}`;
+  const database = new Postgres({ connection: url.href, address: "", timeout: () => 0.2 });
+  const events = new PostgresEvents("shop", database);
+  const heard: unknown[] = [];
+  const listen = () => events.on("thing", ({ key }) => heard.push(key));
+  await assert.rejects(listen(), { code: "store_unreachable" });
+  const listener = Deno.listen({ hostname: "127.0.0.1", port });
+  const serve = async () => {
+    for await (const client of listener) {
+      const to = await Deno.connect({ hostname: "127.0.0.1", port: behind });
+      client.readable.pipeTo(to.writable).catch(() => {});
+      to.readable.pipeTo(client.writable).catch(() => {});
+    }
+  };
+  const serving = serve();
+  using _ = await listen();
+  await events.notify({ kind: "thing", key: "a" });
+  await until(() => heard.length > 0);
+  assert.deepEqual(heard, ["a"]);
+  await database.close();
+  listener.close();
+  await serving.catch(() => {});
 });
 
 test("a change that the store has is made once, also when the copy cannot be written", async () => {
