@@ -210,8 +210,9 @@ export class RunStore {
     if (this.get(id) === undefined) return false;
     const seal = await sealing(this.#directory, this.#user, this.#store);
     const owner = await this.#identify();
-    const alive = await this.#alive();
-    return await this.#change("open", () => {
+    return await this.#change("open", async () => {
+      // Looked at here: the server that has taken the run may have started a moment ago.
+      const alive = await this.#alive();
       const run = this.get(id);
       if (run === undefined || !wanted(run) || this.#isForeign(run, alive)) {
         return { rows: [], result: false };
@@ -365,12 +366,15 @@ export class RunStore {
   }
 
   /** Changes records under a lock of the worktree or, with a store, of the project. */
-  async #change<T>(lock: "keys" | "open", decide: () => Decision<T>): Promise<T> {
+  async #change<T>(
+    lock: "keys" | "open",
+    decide: () => Decision<T> | Promise<Decision<T>>,
+  ): Promise<T> {
     if (this.#store !== undefined) {
       return await (await this.#store.open()).records.change(this.#copy, decide);
     }
-    return await withFileLock(join(this.#directory, lock), () => {
-      const { rows, result, written } = decide();
+    return await withFileLock(join(this.#directory, lock), async () => {
+      const { rows, result, written } = await decide();
       this.#apply(rows, false);
       written?.();
       return result;

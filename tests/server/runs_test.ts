@@ -480,14 +480,15 @@ function existsOpen(at: TestServer, id: string): boolean {
 }
 
 /** A record store that keeps rows and does what `fail` says after each decision; its copies. */
-function recordStore(fail: () => void) {
+function recordStore(fail: () => void, before: (copy: RecordCopy) => unknown = () => {}) {
   const rows = new Map<string, RecordRow>();
   const copies: RecordCopy[] = [];
   const lease = { token: 1, lost: new AbortController().signal, release: () => Promise.resolve() };
   const records = {
-    async change(copy: RecordCopy, decide: () => Decision<unknown>) {
+    async change(copy: RecordCopy, decide: () => Promise<Decision<unknown>>) {
       for (let tries = 0;; tries++) {
-        const { rows: made, result, written } = decide();
+        await before(copy);
+        const { rows: made, result, written } = await decide();
         try {
           fail();
         } catch (error) {
@@ -503,12 +504,13 @@ function recordStore(fail: () => void) {
     get: (_: string, key: string) => Promise.resolve(rows.get(key)?.value),
     add: (row: RecordRow) => Promise.resolve(void rows.set(row.key, row)),
   };
-  const leases = { take: () => Promise.resolve(lease), held: () => Promise.resolve([]) };
+  const held: { name: string }[] = [];
+  const leases = { take: () => Promise.resolve(lease), held: () => Promise.resolve([...held]) };
   const link = {
     open: () => Promise.resolve({ records, leases }),
     register: (copy: RecordCopy) => void copies.push(copy),
   } as unknown as StoreLink;
-  return { rows, copies, link };
+  return { rows, copies, held, link };
 }
 
 Deno.test("the end of a run reaches the store, also after lost connections", async () => {
@@ -557,4 +559,21 @@ Deno.test("rows of a store write no file outside of the folder of the runs", asy
   const files = [...Deno.readDirSync(place.path)].map(({ name }) => name).sort();
   assert.deepEqual(files, [".svc", "victim.json"]);
   assert.equal(store.need(run.id).id, run.id);
+});
+
+Deno.test("a run is not taken from a server that has just started and taken it", async () => {
+  await using place = await project();
+  let start = () => {};
+  const { copies, held, link } = recordStore(() => {}, () => start());
+  const options = { state: `${place.path}/.svc`, user: `${place.path}/user`, clock: systemClock };
+  const store = new RunStore({ ...options, warn: () => {}, store: link });
+  const request = { prompt: "go", role: "", task: {}, confirmed: false, webhook: "" };
+  const { run } = await store.accept({ request });
+  start = () => {
+    held.push({ name: "server/other" });
+    copies[0]!.apply([{ kind: "run", key: run.id, value: { ...run, owner: "other" } }], false);
+  };
+  const taken: string[] = [];
+  assert.equal(await store.take(run.id, () => true, ({ id }) => void taken.push(id)), false);
+  assert.deepEqual(taken, []);
 });
