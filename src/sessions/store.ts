@@ -713,13 +713,18 @@ export class SessionStore {
       removeIfExists(paths.results);
       removeTree(paths.attached);
       removeCheckpoints(dirname(this.#directory), name);
-      Deno.linkSync(paths.replacement, paths.document);
-      return held;
+      try {
+        Deno.linkSync(paths.replacement, paths.document);
+        return held;
+      } catch (error) {
+        if (error instanceof Deno.errors.AlreadyExists) return undefined;
+        // A file system without links.
+        Deno.writeFileSync(paths.document, content, { createNew: true });
+        return openRegular(paths.document, { read: true, write: true });
+      }
     } catch (error) {
       if (error instanceof Deno.errors.AlreadyExists) return undefined;
-      // A file system without links.
-      Deno.writeFileSync(paths.document, content, { createNew: true });
-      return openRegular(paths.document, { read: true, write: true });
+      throw error;
     } finally {
       if (!moved) removeIfExists(paths.replacement);
     }

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { dirname } from "node:path";
 import type { SessionDocument } from "../../src/sessions/schema.ts";
 import { length, Random } from "../support/random.ts";
 import { inPlace, type Place, texts } from "./support.ts";
@@ -20,7 +21,9 @@ class Worker {
     this.#child = new Deno.Command(Deno.execPath(), {
       args: [
         ...["run", "--no-check", "--cached-only", "--no-prompt"],
-        ...[`--allow-read=${directory}`, `--allow-write=${directory}`],
+        // Checkpoints are next to the sessions.
+        `--allow-read=${directory},${dirname(directory)}/checkpoints`,
+        `--allow-write=${directory}`,
         ...[script, directory, "x", id, String(turns), stay],
       ],
       stdin: "piped",
