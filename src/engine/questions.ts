@@ -91,7 +91,7 @@ export class Questions {
       input: { ...question, kind: "permission", permission: category },
       category,
       reason: `permission for ${category} is requested: ${question.question}`,
-      preview: question.context,
+      preview: question.context || `Granted, its calls of ${category} run without a question.`,
       run,
       session: session.name,
       signal,

@@ -166,3 +166,17 @@ function files(path: string): string[] {
   return [...Deno.readDirSync(path)].map(({ name }) => name).filter((name) => !name.startsWith("."))
     .sort();
 }
+
+Deno.test("a permission that an agent asks for is shown in words", async () => {
+  const asks = call("ask", { kind: "permission", permission: "bash", question: "May I run it?" });
+  await using open = await session([asks, say("fine")], {
+    config: { ask_policy: { permission: "human" } },
+  });
+  await open.enter("go", /\[y\] once/);
+  const shown = open.pty.screen.text();
+  assert.match(shown, /permission for bash is requested: May I run it\?/);
+  assert.match(shown, /Granted, its calls of bash run without a question\./);
+  assert.doesNotMatch(shown, /"kind"|[{}]/);
+  await open.pty.type("n");
+  await open.pty.until("fine");
+});
