@@ -33,10 +33,10 @@ export class Input {
   readonly #widths = new Widths();
   readonly #subscriptions: (() => void)[] = [];
   #last: Promise<unknown> = Promise.resolve();
-  #open: { editor: LineEditor | KeyPrompt | Picker; keys: KeySource } | undefined;
+  #open: (Drawn & { keys: KeySource }) | undefined;
   readonly #unfold: (() => void) | undefined;
   /** The message that is written during a turn. */
-  #message: LineEditor | undefined;
+  #message: Drawn | undefined;
   /** What was written during a turn and is not sent, for the next read. */
   #draft: Draft | undefined;
   #killed: readonly string[] = [];
@@ -116,8 +116,10 @@ export class Input {
     let closed = false;
     const edit = async () => {
       while (!closed) {
-        const context = this.#context(keys, options.surface);
-        const editor = this.#message = new LineEditor(context, options, this.#draft, options);
+        const { surface } = options;
+        const context = this.#context(keys, surface);
+        const editor = new LineEditor(context, options, this.#draft, options);
+        this.#message = { editor, surface };
         const result = await editor.run();
         this.#killed = editor.killed;
         this.#draft = result.type === "line" ? undefined : editor.draft;
@@ -138,7 +140,7 @@ export class Input {
     };
     const done = edit();
     return {
-      redraw: () => this.#message?.redraw(),
+      redraw: () => this.#message?.editor.redraw(),
       close() {
         closed = true;
         keys.finish("end");
@@ -174,7 +176,7 @@ export class Input {
     const whole = text.endsWith("\n") ? text : text + "\n";
     if (!this.#port.isTerminal) this.#port.write(stripControl(whole));
     else if (this.#open === undefined) this.#port.write(terminalLines(whole));
-    else this.#open.editor.announce(terminalLines(whole));
+    else redrawn(this.#open, (surface) => surface.above(terminalLines(whole)));
   }
 
   /** Restores the terminal mode. May be called at any time and repeatedly. */
@@ -219,18 +221,16 @@ export class Input {
   /** Gives the terminal's keys to an editor until it has ended. */
   async #opened<T>(
     { fresh = false, signal }: Pick<ReadOptions, "fresh" | "signal">,
-    begin: (
-      context: EditorContext,
-    ) => [editor: LineEditor | KeyPrompt | Picker, ended: Promise<T>],
+    begin: (context: EditorContext) => [editor: Drawn["editor"], ended: Promise<T>],
   ): Promise<T> {
     this.#enter();
     const keys = this.#keyboard.open(fresh);
     const abort = () => keys.finish("interrupted");
     signal?.addEventListener("abort", abort);
     try {
-      const context = this.#context(keys, terminalSurface(this.#port, this.#widths));
-      const [editor, ended] = begin(context);
-      this.#open = { editor, keys };
+      const surface = terminalSurface(this.#port, this.#widths);
+      const [editor, ended] = begin(this.#context(keys, surface));
+      this.#open = { editor, surface, keys };
       return await ended;
     } catch (error) {
       this.restore();
@@ -263,8 +263,9 @@ export class Input {
     if (this.#subscriptions.length > 0) return;
     this.#subscriptions.push(
       this.#port.onResize(() => {
-        this.#message?.resized();
-        this.#open?.editor.resized();
+        for (const each of [this.#message, this.#open]) {
+          redrawn(each, (surface) => surface.resized());
+        }
       }),
       this.#port.onResume(() => this.#resume()),
     );
@@ -275,8 +276,7 @@ export class Input {
     if (!this.#raw || this.#stopped) return;
     this.#raw = false;
     this.#enter();
-    this.#message?.resumed();
-    this.#open?.editor.resumed();
+    for (const each of [this.#message, this.#open]) redrawn(each, (surface) => surface.resumed());
   }
 
   async #suspend(): Promise<void> {
@@ -286,6 +286,19 @@ export class Input {
     this.#stopped = false;
     this.#enter();
   }
+}
+
+/** What is being edited, and where it is drawn. */
+interface Drawn {
+  editor: { redraw(): void };
+  surface: Surface;
+}
+
+/** Draws what is being edited again, after a change of what is around it. */
+function redrawn(drawn: Drawn | undefined, change: (surface: Surface) => void): void {
+  if (drawn === undefined) return;
+  change(drawn.surface);
+  drawn.editor.redraw();
 }
 
 function remembers({ hidden, remember = true }: ReadOptions): boolean {

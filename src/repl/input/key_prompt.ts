@@ -41,21 +41,7 @@ export class KeyPrompt {
     return answer;
   }
 
-  announce(text: string): void {
-    this.#context.surface.above(text);
-    this.redraw();
-  }
-
-  resized(): void {
-    this.#context.surface.resized();
-    this.redraw();
-  }
-
-  resumed(): void {
-    this.#context.surface.resumed();
-    this.redraw();
-  }
-
+  /** Draws the current state. */
   redraw(): void {
     const { port, surface, widths } = this.#context;
     const text = this.#answer;

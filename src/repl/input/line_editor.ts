@@ -109,24 +109,6 @@ export class LineEditor {
     }
   }
 
-  /** Prints a text above the line. */
-  announce(text: string): void {
-    this.#context.surface.above(text);
-    this.redraw();
-  }
-
-  /** Redraws after the terminal's width changed. */
-  resized(): void {
-    this.#context.surface.resized();
-    this.redraw();
-  }
-
-  /** Redraws after another program used the terminal. */
-  resumed(): void {
-    this.#context.surface.resumed();
-    this.redraw();
-  }
-
   /** Draws the current state. */
   redraw(): void {
     this.#context.surface.draw(this.#frame());

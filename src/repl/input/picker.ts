@@ -1,10 +1,8 @@
 import { type Candidate, menuRows } from "./completion.ts";
 import { begin, clear, type Edited, insert, press } from "./editor.ts";
-import type { KeySource } from "./keyboard.ts";
 import type { Key } from "./keys.ts";
-import type { TerminalPort } from "./terminal.ts";
-import type { Widths } from "./text.ts";
-import { layOut, View } from "./view.ts";
+import type { EditorContext } from "./line_editor.ts";
+import { layOut } from "./view.ts";
 
 /** A row of a list to choose from. */
 export interface PickItem extends Candidate {
@@ -22,67 +20,44 @@ export interface PickOptions {
 
 /** A list below a line: typing filters it, arrows move in it, Enter takes a row. */
 export class Picker {
-  readonly #port: TerminalPort;
-  readonly #keys: KeySource;
-  readonly #widths: Widths;
-  readonly #view: View;
+  readonly #context: EditorContext;
   readonly #options: PickOptions;
   #edited: Edited = begin("", []);
   #items: PickItem[];
   #chosen = 0;
 
-  constructor(
-    { port, keys, widths }: { port: TerminalPort; keys: KeySource; widths: Widths },
-    options: PickOptions,
-  ) {
-    this.#port = port;
-    this.#keys = keys;
-    this.#widths = widths;
-    this.#view = new View(widths);
+  constructor(context: EditorContext, options: PickOptions) {
+    this.#context = context;
     this.#options = options;
     this.#items = options.items("");
   }
 
   /** @returns the value of the row; undefined when none was taken */
   async run(): Promise<string | undefined> {
+    const { keys, surface } = this.#context;
     await this.#draw();
     while (true) {
-      const next = await this.#keys.next();
+      const next = await keys.next();
       const left = next.type === "end" || next.type === "interrupted" ||
         (next.type === "key" && LEAVES.includes(next.name));
       if (left || (next.type === "key" && next.name === "enter")) {
-        this.#port.write(this.#view.erase());
+        surface.above("");
         return left ? undefined : this.#items[this.#chosen]?.value;
       }
       this.#take(next);
-      if (!this.#keys.waiting) await this.#draw();
+      if (!keys.waiting) await this.#draw();
     }
   }
 
-  announce(text: string): void {
-    this.#port.write(this.#view.erase() + text);
-    this.redraw();
-  }
-
-  resized(): void {
-    this.#port.write(this.#view.eraseResized(this.#port.size().columns));
-    this.redraw();
-  }
-
-  resumed(): void {
-    this.#view.forget();
-    this.redraw();
-  }
-
+  /** Draws the current state. */
   redraw(): void {
-    const { columns, rows } = this.#port.size();
+    const { port, surface, widths } = this.#context;
+    const { columns, rows } = port.size();
     const { text, cursor } = this.#edited;
     const { prompt } = this.#options;
-    const widths = this.#widths;
     const frame = layOut({ prompt, text, cursor, continuation: "", columns, widths });
     const room = Math.max(1, rows - frame.rows.length - 1);
-    const below = menuRows(this.#items, this.#chosen, columns, room, widths);
-    this.#port.write(this.#view.draw({ ...frame, below }, rows));
+    surface.draw({ ...frame, below: menuRows(this.#items, this.#chosen, columns, room, widths) });
   }
 
   #take(key: Key): void {
@@ -125,7 +100,7 @@ export class Picker {
 
   async #draw(): Promise<void> {
     const shown = this.#items.map(({ text, description = "" }) => text + description).join("");
-    await this.#widths.ready(this.#options.prompt + this.#edited.text + shown);
+    await this.#context.widths.ready(this.#options.prompt + this.#edited.text + shown);
     this.redraw();
   }
 }
