@@ -18,6 +18,27 @@ export function Block({ children }: { children: string }): JSX.Element {
   );
 }
 
+/** A fact and its name. */
+export type Fact = [name: string, value: Child];
+
+/** Facts, a row each. */
+export function Facts({ facts, prose }: {
+  facts: Fact[];
+  /** Keeps the line ends of the values. Default: no. */
+  prose?: boolean;
+}): JSX.Element {
+  return (
+    <dl class="facts">
+      {facts.map(([name, value]) => (
+        <>
+          <dt>{name}</dt>
+          <dd class={prose ? "prose" : undefined}>{value}</dd>
+        </>
+      ))}
+    </dl>
+  );
+}
+
 /** A column of a table; numbers are aligned to the right. */
 export interface Column {
   head: string;

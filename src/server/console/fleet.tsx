@@ -1,5 +1,4 @@
 import { resolve } from "node:path";
-import type { Child } from "hono/jsx";
 import type { JSX } from "hono/jsx/jsx-runtime";
 import type { Ask } from "../../asks/store.ts";
 import { AgentAccess } from "../../fleet/agent_access.ts";
@@ -20,6 +19,8 @@ import {
   Block,
   Count,
   Empty,
+  type Fact,
+  Facts,
   Form,
   Section,
   Time,
@@ -286,7 +287,7 @@ function State({ view }: { view: AgentView }): JSX.Element {
   const { dir, port, since, restarts, retry_at, error, enabled } = view;
   const word = wordOf(view);
   const tones: Record<string, Tone> = { failing: "bad", restarting: "warn", stopping: "warn" };
-  const facts: [string, Child][] = [
+  const facts: Fact[] = [
     [
       "State",
       <>
@@ -304,16 +305,7 @@ function State({ view }: { view: AgentView }): JSX.Element {
   ];
   if (retry_at !== "") facts.push(["Starts again", <Time at={retry_at} />]);
   if (error !== "") facts.push(["Error", <span class="error">{stripControl(error)}</span>]);
-  return (
-    <dl class="facts">
-      {facts.map(([name, value]) => (
-        <>
-          <dt>{name}</dt>
-          <dd>{value}</dd>
-        </>
-      ))}
-    </dl>
-  );
+  return <Facts facts={facts} />;
 }
 
 /** The state of an agent in one word. */

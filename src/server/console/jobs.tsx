@@ -1,4 +1,3 @@
-import type { Child } from "hono/jsx";
 import type { JSX } from "hono/jsx/jsx-runtime";
 import { definition, nextOf } from "../../commands/jobs/view.ts";
 import { isTrusted } from "../../jobs/context.ts";
@@ -21,6 +20,8 @@ import {
   Count,
   Duration,
   Empty,
+  type Fact,
+  Facts,
   Money,
   Pager,
   Section,
@@ -325,7 +326,7 @@ function jobPage(
   const asks = workspace.asks.list("pending").filter(({ origin }) =>
     origin !== "" && origins.has(origin)
   );
-  const facts: [string, Child][] = [
+  const facts: Fact[] = [
     ["Schedule", scheduleText(job)],
     ["Next run", <Next job={job} now={now} />],
     ["Last run", runs.length === 0 ? "never" : <Outcome run={runs.at(-1)!} />],
@@ -358,14 +359,7 @@ function jobPage(
               The job does not run before it is accepted: <code>svc trust</code>
             </p>
           )}
-          <dl class="facts">
-            {facts.map(([name, value]) => (
-              <>
-                <dt>{name}</dt>
-                <dd>{value}</dd>
-              </>
-            ))}
-          </dl>
+          <Facts facts={facts} />
           <div class="actions">
             {(Object.keys(BUTTONS) as Button[]).filter((button) => hasEffect(job, button))
               .map((button) => <Gate viewer={viewer} job={job} button={button} />)}
@@ -409,14 +403,10 @@ function jobPage(
         </Section>
         <Task worktree={worktree} job={job} />
         <Section id="definition" title="Definition">
-          <dl class="facts">
-            {definition(job, workspace.config).map(([name, value]) => (
-              <>
-                <dt>{name}</dt>
-                <dd class="prose">{visible(value)}</dd>
-              </>
-            ))}
-          </dl>
+          <Facts
+            facts={definition(job, workspace.config).map(([name, value]) => [name, visible(value)])}
+            prose
+          />
         </Section>
       </>
     ),

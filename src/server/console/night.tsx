@@ -13,7 +13,17 @@ import type { Part } from "../../sessions/schema.ts";
 import type { ConsoleContext } from "../console.ts";
 import { writtenDuration } from "../http.ts";
 import { Figures, Periods, TimeLine } from "./charts.tsx";
-import { Badge, Count, Duration, Empty, Money, Pager, Section, Time } from "./components.tsx";
+import {
+  Badge,
+  Count,
+  Duration,
+  Empty,
+  Facts,
+  Money,
+  Pager,
+  Section,
+  Time,
+} from "./components.tsx";
 import type { ConsolePart } from "./page.ts";
 import { pageNumber, sessionPath } from "./sessions.tsx";
 
@@ -180,16 +190,10 @@ function Summary({ digest, runs, asks }: {
           ],
         ]}
       />
-      <dl class="facts">
-        {troubles.filter(([, names]) => names.length > 0).map(([what, names]) => (
-          <>
-            <dt>{what}</dt>
-            <dd>
-              <JobLinks names={names} />
-            </dd>
-          </>
-        ))}
-      </dl>
+      <Facts
+        facts={troubles.filter(([, names]) => names.length > 0)
+          .map(([what, names]) => [what, <JobLinks names={names} />])}
+      />
     </Section>
   );
 }

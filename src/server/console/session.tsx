@@ -1,4 +1,3 @@
-import type { Child } from "hono/jsx";
 import type { JSX } from "hono/jsx/jsx-runtime";
 import { shortened } from "../../commands/format.ts";
 import type { Run } from "../../engine/run_store.ts";
@@ -17,6 +16,8 @@ import {
   Badge,
   Count,
   Empty,
+  type Fact,
+  Facts,
   Form,
   Pager,
   Section,
@@ -95,7 +96,7 @@ export function sessionPart(context: ConsoleContext): ConsolePart {
             </Form>
           </div>
           <aside aria-label="About the session">
-            <Facts page={found} />
+            <About page={found} />
             <Section id="agents" title="Sub-agents" live={["session", "sessions"]}>
               <Tree names={head.sub_sessions} sessions={sessions} />
             </Section>
@@ -234,9 +235,9 @@ function textOf(part: Part): string {
     : part.text;
 }
 
-function Facts({ page: { head, count } }: { page: SessionPage }): JSX.Element {
+function About({ page: { head, count } }: { page: SessionPage }): JSX.Element {
   const { role, job, parent_id, created_at, updated_at, session_id } = head;
-  const facts: [string, Child][] = [
+  const facts: Fact[] = [
     ["Turns", <Count of={count} />],
     ["Created", <Time at={created_at} />],
     ["Changed", <Time at={updated_at} />],
@@ -250,16 +251,7 @@ function Facts({ page: { head, count } }: { page: SessionPage }): JSX.Element {
     ]);
   }
   if (parent_id !== "") facts.push(["Parent", <SessionLink name={parent_id} />]);
-  return (
-    <dl class="facts">
-      {facts.map(([name, value]) => (
-        <>
-          <dt>{name}</dt>
-          <dd>{value}</dd>
-        </>
-      ))}
-    </dl>
-  );
+  return <Facts facts={facts} />;
 }
 
 /** What runs in the session now, with a button to cancel it. */
