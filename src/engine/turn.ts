@@ -386,10 +386,11 @@ async function userPart(
   return { type: "user", text, ...(attachments.length > 0 && { attachments }) };
 }
 
-/** Whether the policy offers a tool, by itself or with a grant of the agent's. */
+/** Whether a tool is offered to the model: by the policy, alone or with a grant of the agent's, and by the tool itself. */
 function offers(
   tool: ToolDefinition,
-  { policy, agent: { rights: { grants } } }: TurnScope,
+  { policy, agent: { provider, rights: { grants } } }: TurnScope,
 ): boolean {
+  if (tool.offer?.(provider.model) === false) return false;
   return policy.offers(tool) || (grants.has(tool.permission) && policy.offers(tool, true));
 }

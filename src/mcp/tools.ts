@@ -121,7 +121,7 @@ export class McpTools {
   }
 
   #offers(tool: ToolDefinition): boolean {
-    return this.#has(tool) && this.#policy.offers(tool);
+    return this.#has(tool) && this.#policy.offers(tool) && tool.offer?.("") !== false;
   }
 
   #authorize(tool: ToolDefinition, args: ToolArguments, { signal, confirmed }: CallHooks) {

@@ -209,6 +209,8 @@ export interface ToolDefinition {
   refine?: string;
   /** Name of a setting that holds a list. While that is empty, the tool is not offered to the model. */
   needs_setting?: string;
+  /** Whether the schema of the tool is sent to this model. A call that the model makes anyway is run. Default: `true`. */
+  offer?(model: string): boolean;
   /**
    * `false`: a call is never confirmed. A function returns the text that a confirmation shows, such as a diff. When
    * that text starts with `Error:`, the call cannot succeed: the text is its result, and no approval is asked for.

@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import type { TurnEvent } from "../../src/engine/events.ts";
+import type { WireTool } from "../../src/plugins/api.ts";
 import type { Operator } from "../../src/policy/operator.ts";
 import type { Part, PermissionEntry } from "../../src/sessions/schema.ts";
 import { noProcessesLeft } from "../support/processes.ts";
-import { agent, collect } from "../support/agent.ts";
+import { agent, collect, results } from "../support/agent.ts";
 import { call, calls, cut, httpError, raw, say, think, usage } from "../support/backend.ts";
 import { tool } from "../support/tool.ts";
 
@@ -182,6 +183,17 @@ Deno.test("a batch of hundreds of reads runs a few at a time, and every call is 
   assert.equal(result.tool_calls.length, 100);
   assert.ok(most > 1 && most <= 16, `${most} at once`);
   assert.equal(it.session.document().permissions.length, 100);
+});
+
+Deno.test("a tool says to which models its schema is sent, and runs for the others too", async () => {
+  for (const [model, offered] of [["test", false], ["trained-2", true]] as const) {
+    await using it = await agent([call("special"), say("done")], { config: { model } });
+    const offer = (name: string) => name.startsWith("trained");
+    it.workspace.tools.register(tool({ name: "special", offer }), "test");
+    const { events } = await it.turn("go");
+    const names = it.backend.chats[0].tools.map((each: WireTool) => each.function.name);
+    assert.deepEqual([names.includes("special"), results(events)], [offered, ["done"]]);
+  }
 });
 
 Deno.test("arguments that nest without end fail their call, and the turn goes on", async () => {
