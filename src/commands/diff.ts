@@ -1,7 +1,7 @@
 import { diffWordsWithSpace } from "diff";
 import { highlighter, languageName } from "../platform/highlight.ts";
 import type { Style } from "../platform/style.ts";
-import { hardWrapped } from "../platform/text.ts";
+import { hardWrapped, SGR } from "../platform/text.ts";
 import type { DiffLine } from "./changes.ts";
 
 /** How a diff is shown: its colours, the width in cells, and the file, whose extension names its language. */
@@ -229,7 +229,7 @@ function marked(styled: string, ranges: Range[], mark: (text: string) => string)
   if (ranges.length === 0) return styled;
   let [shown, at] = ["", 0];
   for (const piece of styled.split(SGR)) {
-    if (SGR_ONLY.test(piece)) {
+    if (piece.startsWith("\x1b")) {
       shown += piece;
       continue;
     }
@@ -245,8 +245,3 @@ function marked(styled: string, ranges: Range[], mark: (text: string) => string)
   }
   return shown;
 }
-
-// deno-lint-ignore no-control-regex
-const SGR = /(\x1b\[[\d;]*m)/;
-// deno-lint-ignore no-control-regex
-const SGR_ONLY = /^\x1b\[[\d;]*m$/;

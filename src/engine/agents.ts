@@ -1,3 +1,4 @@
+import type { Catalog } from "../catalog/catalog.ts";
 import { SvcError, usageError } from "../platform/error.ts";
 import type { ConfigView, ToolDefinition } from "../plugins/api.ts";
 import { unusableUnder, type UseOptions } from "../policy/deno_permissions.ts";
@@ -119,7 +120,7 @@ export async function agentRole(
   const catalog = await workspace.catalog();
   const { ask_policy, model } = catalog.need("role", name).value;
   const prompt = { ...catalog.prompt(name, skills), memory: workspace.memory.block("role", name) };
-  return { name, prompt, ...await rolePermissions(workspace, name), ask_policy, model };
+  return { name, prompt, ...await rolePermissions(workspace, catalog, name), ask_policy, model };
 }
 
 /**
@@ -127,12 +128,12 @@ export async function agentRole(
  *
  * @param full whether a full sandbox is in force. Default: the workspace's sandbox is tried out, if that matters
  */
-export async function rolePermissions(
+async function rolePermissions(
   workspace: Workspace,
+  catalog: Catalog,
   name: string,
   full?: boolean,
 ): Promise<RolePermissions & Pick<AgentRole, "objections">> {
-  const catalog = await workspace.catalog();
   const { tool_permission, grant_permission, accepted } = catalog.need("role", name).value;
   const own = [tool_permission, catalog.permissionOrigins(name, "tool_permission")] as const;
   const handed = [
@@ -172,7 +173,7 @@ async function withRoleOpenings(
   const catalog = await workspace.catalog();
   const usable = catalog.list("role").filter(({ broken }) => broken === undefined);
   const roles = await Promise.all(
-    usable.map(({ name }) => rolePermissions(workspace, name, sandboxed)),
+    usable.map(({ name }) => rolePermissions(workspace, catalog, name, sandboxed)),
   );
   const actions = roles.flatMap(({ tool_permission, grant_permission = {} }) => [
     ...Object.entries(tool_permission),

@@ -1,5 +1,6 @@
 import { basename, resolve } from "node:path";
 import { SvcError, usageError } from "../platform/error.ts";
+import { exists } from "../platform/files.ts";
 import type { NewAttachment } from "../sessions/attachments.ts";
 
 /** Bytes of a text and of an image at most: a model has no room for more. */
@@ -119,15 +120,6 @@ function listOf(folder: string): string {
   const more = names.length - MOST_NAMES;
   const shown = names.slice(0, MOST_NAMES).join("\n");
   return `The folder ${basename(folder)} has:\n${shown}${more > 0 ? `\n… and ${more} more` : ""}\n`;
-}
-
-function exists(path: string): boolean {
-  try {
-    Deno.statSync(path);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 function encode(text: string): Uint8Array<ArrayBuffer> {

@@ -525,7 +525,8 @@ function rowOf(run: Run): RecordRow {
   return { kind: "run", key: run.id, value: run };
 }
 
-function digest(text: string): string {
+/** The SHA-256 of a text in hexadecimal digits. */
+export function digest(text: string): string {
   return createHash("sha256").update(text).digest("hex");
 }
 

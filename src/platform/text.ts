@@ -96,8 +96,9 @@ function endOf(code: number): number | undefined {
   return code >= 40 && code <= 48 ? 49 : undefined;
 }
 
+/** A sequence of SGR codes, such as `Style` adds. */
 // deno-lint-ignore no-control-regex
-const SGR = /(\x1b\[[\d;]*m)/;
+export const SGR = /(\x1b\[[\d;]*m)/;
 
 /** Removes the sequences that `Style` adds. */
 export function withoutStyle(text: string): string {

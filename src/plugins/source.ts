@@ -2,7 +2,7 @@ import { isAbsolute, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { systemClock } from "../platform/clock.ts";
 import { SvcError, usageError } from "../platform/error.ts";
-import { removeTree } from "../platform/files.ts";
+import { exists, removeTree } from "../platform/files.ts";
 import { runProcess } from "../platform/process.ts";
 
 /** The source of an installation: a Git repository, a folder or a single module. */
@@ -106,15 +106,6 @@ function localSource(given: string, path: string): PluginSource {
 function split(given: string): string[] {
   const at = given.indexOf("#");
   return at < 0 ? [given] : [given.slice(0, at), given.slice(at + 1)];
-}
-
-function exists(path: string): boolean {
-  try {
-    Deno.statSync(path);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 function credentials(given: string, why = "holds"): Error {

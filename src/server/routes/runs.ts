@@ -1,6 +1,5 @@
-import { createHash } from "node:crypto";
 import * as z from "zod/mini";
-import { isEnded, type Run, RUN_STATES, type RunState } from "../../engine/run_store.ts";
+import { digest, isEnded, type Run, RUN_STATES, type RunState } from "../../engine/run_store.ts";
 import { taskFields, taskOf } from "../../engine/task.ts";
 import type { Workspace } from "../../engine/workspace.ts";
 import { SESSION_NAME } from "../../sessions/names.ts";
@@ -194,10 +193,6 @@ export function runRoutes(workspace: Workspace, turns: Turns, runs: Runs): Route
       },
     },
   ];
-}
-
-function digest(text: string): string {
-  return createHash("sha256").update(text).digest("hex");
 }
 
 function entryOf(run: Run, turns: Turns): RunEntry {
