@@ -5,7 +5,7 @@ import { writeFileAtomic } from "../platform/files.ts";
 import { oneLine, stripControl } from "../platform/terminal.ts";
 import { within } from "../policy/paths.ts";
 import { amount } from "../usage/ledger.ts";
-import { summarise } from "../usage/summary.ts";
+import { usageBySession } from "../usage/summary.ts";
 import type { Appended } from "../sessions/look.ts";
 import type { SessionDocument } from "../sessions/schema.ts";
 import { defineCommand, outputOption, pathOption, textOption } from "./command.ts";
@@ -156,14 +156,7 @@ async function list(
   });
   const { total } = page;
   const summaries = await page.summaries();
-  await spending.ledger.refresh();
-  // The ledger has no lines of them from before the oldest.
-  const since = Math.min(...summaries.map(({ created_at }) => Date.parse(created_at) || Infinity));
-  const used = new Map(
-    since === Infinity
-      ? []
-      : summarise(spending.ledger, since, "session").groups.map((group) => [group.name, group]),
-  );
+  const used = await usageBySession(spending.ledger, summaries);
   const found = summaries.map((summary) => {
     const { in: read = 0, out = 0, cost = null } = used.get(summary.name) ?? {};
     return { ...summary, tokens: read + out, cost };

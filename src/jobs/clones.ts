@@ -15,6 +15,7 @@ import {
 import { runProcess } from "../platform/process.ts";
 import {
   ATTRIBUTES,
+  complaint,
   gitCommand,
   gitEnvironment,
   type PluginSource,
@@ -282,10 +283,4 @@ function entries(folder: string): Deno.DirEntry[] {
 async function digest(text: string): Promise<string> {
   const bytes = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text));
   return new Uint8Array(bytes).toHex();
-}
-
-function complaint(output: string): string {
-  const lines = output.split("\n").map((line) => line.trim()).filter(Boolean);
-  const line = lines.find((line) => /^(fatal|error):/.test(line)) ?? lines.at(-1) ?? "";
-  return line.replace(/^(fatal|error): /, "").replace(/\.$/, "") || "no reason given";
 }

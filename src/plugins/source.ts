@@ -301,9 +301,9 @@ export function gitEnvironment(protocol: string): Record<string, string> {
   };
 }
 
-function complaint(output: string): string {
+/** The reason for which Git has failed, from its output. */
+export function complaint(output: string): string {
   const lines = output.split("\n").map((line) => line.trim()).filter(Boolean);
-  const line = lines.find((line) => /^(fatal|error):/.test(line)) ?? lines.at(-1) ??
-    "no reason given";
-  return line.replace(/^(fatal|error): /, "").replace(/\.$/, "");
+  const line = lines.find((line) => /^(fatal|error):/.test(line)) ?? lines.at(-1) ?? "";
+  return line.replace(/^(fatal|error): /, "").replace(/\.$/, "") || "no reason given";
 }

@@ -1,4 +1,5 @@
 import { lstatIfExists, readAt } from "../platform/files.ts";
+import type { SessionSummary } from "../store/port.ts";
 import { isPart } from "./check.ts";
 import { findTurns, type ReadAt, startsAt, TURN_START } from "./document.ts";
 import type { LogPaths } from "./files.ts";
@@ -6,25 +7,7 @@ import { openLocked, readLog, Snapshot } from "./read.ts";
 import type { Part, TurnStatus } from "./schema.ts";
 import { tryTurnLock } from "./session.ts";
 
-/** What lists show of a session. */
-export interface SessionSummary {
-  name: string;
-  /** The beginning of the first prompt; empty when there is none. */
-  first_prompt: string;
-  turns: number;
-  /** Whether a turn runs in it now. */
-  running: boolean;
-  /** ISO 8601 in UTC. */
-  created_at: string;
-  updated_at: string;
-  /** Size of its files. */
-  bytes: number;
-  role: string;
-  /** The job whose run created it; empty for none. */
-  job: string;
-  /** The session that spawned it; empty for none. */
-  parent_id: string;
-}
+export type { SessionSummary };
 
 /** Characters of a prompt in a summary, and bytes in which it is looked for. */
 const LONGEST_PROMPT = 200;

@@ -10,6 +10,7 @@ import type {
   RunQueue,
   WorkOptions,
 } from "./port.ts";
+import { LOCK } from "./postgres.ts";
 
 /** The schema of pg-boss's tables. */
 const SCHEMA = "svc_boss";
@@ -188,7 +189,7 @@ export class PostgresQueue implements RunQueue {
       // Two fetches at the same time would each take an item of the same group, and so would one of several items,
       // in any order.
       const [job] = await this.#database.transaction(async (query) => {
-        await query("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", [`queue ${name}`]);
+        await query(LOCK, [`queue ${name}`]);
         return await boss.fetch<QueueItem>(name, { groupConcurrency: 1, db: adapter(query) });
       });
       if (job !== undefined) return { ...job, queue: name };

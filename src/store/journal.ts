@@ -9,6 +9,7 @@ import type {
   Query,
   SessionFilter,
   SessionIndex,
+  SessionSummary,
 } from "./port.ts";
 
 /** Rows that are read at a time. */
@@ -175,7 +176,7 @@ export class PostgresJournal implements Journal, SessionIndex {
         `SELECT count(*) AS total FROM svc.sessions WHERE ${chosen}`,
         values,
       ),
-      this.#database.query<SessionIndexRow>(
+      this.#database.query<SessionSummary>(
         `SELECT name, first_prompt, turns, created_at, updated_at, bytes, role, job, parent_id,
             open AND EXISTS (SELECT FROM svc.leases WHERE leases.project = $1
               AND leases.name = 'session/' || sessions.name AND expires > clock_timestamp()) AS running
@@ -204,8 +205,6 @@ export class PostgresJournal implements Journal, SessionIndex {
     }, landed);
   }
 }
-
-type SessionIndexRow = Awaited<ReturnType<SessionIndex["page"]>>["sessions"][number];
 
 /** What the first rows of a session set, and what later ones may add. */
 const FIRST = ["id", "created_at", "role", "job", "parent_id", "first_prompt"]

@@ -286,24 +286,30 @@ export interface SessionFilter {
   offset?: number;
 }
 
+/** What lists show of a session. */
+export interface SessionSummary {
+  name: string;
+  /** The beginning of the first prompt; empty when there is none. */
+  first_prompt: string;
+  turns: number;
+  /** Whether a turn runs in it now. */
+  running: boolean;
+  /** ISO 8601 in UTC. */
+  created_at: string;
+  updated_at: string;
+  /** Size of its files. */
+  bytes: number;
+  role: string;
+  /** The job whose run created it; empty for none. */
+  job: string;
+  /** The session that spawned it; empty for none. */
+  parent_id: string;
+}
+
 /** What lists show of sessions. */
 export interface SessionIndex {
   /** Sessions, those that were written last first, and the number of all that match. */
-  page(filter: SessionFilter): Promise<{
-    total: number;
-    sessions: {
-      name: string;
-      first_prompt: string;
-      turns: number;
-      running: boolean;
-      created_at: string;
-      updated_at: string;
-      bytes: number;
-      role: string;
-      job: string;
-      parent_id: string;
-    }[];
-  }>;
+  page(filter: SessionFilter): Promise<{ total: number; sessions: SessionSummary[] }>;
   /** The sorted names of all sessions. */
   names(): Promise<string[]>;
   /** The name and time of the session that was written last; empty without one. */

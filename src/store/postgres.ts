@@ -12,6 +12,8 @@ const CONNECTIONS = 4;
 const CONNECTING = 10_000;
 /** Milliseconds after which PostgreSQL ends a transaction whose machine stands still, with its locks. */
 const STANDING = 10_000;
+/** Locks a name until the transaction ends. */
+export const LOCK = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))";
 /** Milliseconds between two attempts: the first, and the longest. */
 const BACKOFF = [50, 2000] as const;
 /** SQLSTATE for the id of a transaction that PostgreSQL, after a crash, does not know. */

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { jsonOr, makeFolder, mintId, readTextIfExists, withFileLock } from "../platform/files.ts";
 import type { Database, Decision, Events, Query, RecordCopy, RecordRow, Records } from "./port.ts";
+import { LOCK } from "./postgres.ts";
 
 /** Days for which the removal of a record is kept. A copy that is older is read anew. */
 const KEPT = 30;
@@ -47,7 +48,7 @@ export class PostgresRecords implements Records {
       const { rows, result, written } = await this.#database.transaction(async (query) => {
         // Two statements, so that the second sees what the holder before has committed.
         const [, pulled] = await Promise.all([
-          query("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", [
+          query(LOCK, [
             `svc.records ${copy.name} ${this.#project}`,
           ]),
           this.#read(copy, query),

@@ -10,6 +10,7 @@ import {
   writeAllSync,
 } from "../platform/files.ts";
 import type { Database, Query, RequestRow, Requests } from "./port.ts";
+import { LOCK } from "./postgres.ts";
 
 /** How far the files of the ledger have followed the rows: `.svc/store/request.json`. */
 interface Position {
@@ -99,7 +100,7 @@ export class PostgresRequests implements Requests {
 
   /** Rows are added one transaction after the other, so that their numbers are in the order of their commits. */
   async #lock(query: Query): Promise<void> {
-    await query("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", [
+    await query(LOCK, [
       `svc.requests ${this.#project}`,
     ]);
   }

@@ -46,6 +46,18 @@ export function summarise(ledger: Ledger, since: number, by: Group): UsageSummar
   return { since: from, by, groups: inOrder(rows, by), total };
 }
 
+/** The usage of sessions by their names, of all machines. */
+export async function usageBySession(
+  ledger: Ledger,
+  sessions: { created_at: string }[],
+): Promise<Map<string, UsageSum>> {
+  await ledger.refresh();
+  // The ledger has no lines of them from before the oldest.
+  const since = Math.min(...sessions.map(({ created_at }) => Date.parse(created_at) || Infinity));
+  const groups = since === Infinity ? [] : summarise(ledger, since, "session").groups;
+  return new Map(groups.map((group) => [group.name, group]));
+}
+
 /**
  * The usage and the cost of one run of a job; null when a request had no price, or there was none.
  *

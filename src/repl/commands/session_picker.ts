@@ -3,7 +3,7 @@ import { oneLine } from "../../platform/terminal.ts";
 import type { SessionSummary } from "../../sessions/look.ts";
 import { idOf } from "../../sessions/names.ts";
 import { amount } from "../../usage/ledger.ts";
-import { summarise } from "../../usage/summary.ts";
+import { usageBySession } from "../../usage/summary.ts";
 import type { PickItem } from "../input/picker.ts";
 import { fit } from "../../platform/text.ts";
 import type { Shell } from "../shell.ts";
@@ -22,12 +22,7 @@ export async function pickSession(shell: Shell): Promise<string | undefined> {
     shell;
   const all = await (await sessions.index({ limit: MOST })).summaries();
   if (all.length === 0) return void io.note("There are no saved sessions.");
-  const oldest = Math.min(...all.map(({ created_at }) => Date.parse(created_at) || Infinity));
-  const used = new Map(
-    oldest === Infinity
-      ? []
-      : summarise(spending.ledger, oldest, "session").groups.map((each) => [each.name, each]),
-  );
+  const used = await usageBySession(spending.ledger, all);
   const names = new Set(all.map(({ name }) => name));
   const isRoot = ({ parent_id }: SessionSummary) => !names.has(parent_id);
   const spawned = Map.groupBy(all.filter((each) => !isRoot(each)), ({ parent_id }) => parent_id);
