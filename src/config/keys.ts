@@ -440,6 +440,11 @@ export const SETTINGS = {
     30,
     "Seconds for which a store that cannot be reached is tried again before the work fails.",
   ),
+  project_concurrency: harmless(
+    count,
+    0,
+    "Due jobs and accepted runs of the project that run at the same time on all machines; 0: no limit.",
+  ),
   "jobs.concurrency": harmless(
     () => z.int().check(z.positive()),
     1,

@@ -42,23 +42,29 @@ export class PostgresQueue implements RunQueue {
   readonly #project: string;
   readonly #clock: Clock;
   readonly #warn: (message: string) => void;
+  readonly #most: () => number;
   readonly #workers = new Set<Worker>();
   readonly #made = new Set<string>();
   #started: Promise<PgBoss> | undefined;
 
-  /** @param options.events tells workers of new items. Default: they look for them once a second */
-  constructor({ database, events, project, clock, warn }: {
+  /**
+   * @param options.events tells workers of new items. Default: they look for them once a second
+   * @param options.most items that run at once, of all workers; 0: no limit
+   */
+  constructor({ database, events, project, clock, warn, most = () => 0 }: {
     database: Database;
     events?: Pick<Events, "notify" | "on">;
     project: string;
     clock: Clock;
     warn: (message: string) => void;
+    most?: () => number;
   }) {
     this.#database = database;
     this.#events = events;
     this.#project = nameOf(project);
     this.#clock = clock;
     this.#warn = warn;
+    this.#most = most;
   }
 
   async put(item: QueueItem): Promise<boolean> {
@@ -189,12 +195,26 @@ export class PostgresQueue implements RunQueue {
       // Two fetches at the same time would each take an item of the same group, and so would one of several items,
       // in any order.
       const [job] = await this.#database.transaction(async (query) => {
+        if (!await this.#hasRoom(query)) return [];
         await query(LOCK, [`queue ${name}`]);
         return await boss.fetch<QueueItem>(name, { groupConcurrency: 1, db: adapter(query) });
       });
       if (job !== undefined) return { ...job, queue: name };
     }
     return undefined;
+  }
+
+  /** Whether one more item of the project may run. Until the transaction ends, no other one is taken. */
+  async #hasRoom(query: Query): Promise<boolean> {
+    const most = this.#most();
+    if (most === 0) return true;
+    await query(LOCK, [`queue ${this.#project}`]);
+    const [row] = await query<{ running: number }>(
+      `SELECT count(*) AS running FROM ${SCHEMA}.queue JOIN ${SCHEMA}.job USING (name)
+        WHERE starts_with(name, $1) AND job.state = 'active' AND job.policy = 'exclusive'`,
+      [`${this.#project}/`],
+    );
+    return row!.running < most;
   }
 }
 

@@ -17,7 +17,7 @@ export const PASSWORDS = "stores.json";
 interface LinkRequest {
   paths: Paths;
   environment: Environment;
-  /** `store`, `project` and `store_timeout`. */
+  /** `store`, `project`, `store_timeout` and `project_concurrency`. */
   config: { get(key: string): unknown };
   warn: (message: string) => void;
 }
@@ -220,6 +220,7 @@ export class Link implements StoreLink {
       project: this.project,
       state: paths.state,
       timeout: () => config.get("store_timeout") as number,
+      most: () => config.get("project_concurrency") as number,
       warn,
     });
     try {

@@ -12,6 +12,7 @@ interface Worker extends WorkOptions {
 /** The queue of one process. Its items end with it. */
 export class LocalQueue implements RunQueue {
   readonly #clock: Clock;
+  readonly #most: () => number;
   readonly #workers = new Set<Worker>();
   /** In the order in which they are taken. */
   readonly #waiting: QueueItem[] = [];
@@ -20,8 +21,10 @@ export class LocalQueue implements RunQueue {
   readonly #keys = new Set<string>();
   readonly #closed = new AbortController();
 
-  constructor(clock: Clock) {
+  /** @param most items that run at once, of all workers; 0: no limit */
+  constructor(clock: Clock, most: () => number = () => 0) {
     this.#clock = clock;
+    this.#most = most;
   }
 
   put(item: QueueItem): Promise<boolean> {
@@ -73,12 +76,17 @@ export class LocalQueue implements RunQueue {
   /** Gives each worker the items that it has room for. */
   #fill(): void {
     for (const worker of this.#workers) {
-      while (worker.running.size < worker.concurrency()) {
+      while (worker.running.size < worker.concurrency() && this.#hasRoom()) {
         const place = this.#waiting.findIndex((item) => this.#suits(item, worker));
         if (place < 0) break;
         this.#run(this.#waiting.splice(place, 1)[0]!, worker);
       }
     }
+  }
+
+  #hasRoom(): boolean {
+    const most = this.#most();
+    return most === 0 || this.#running.size < most;
   }
 
   #suits(item: QueueItem, { kinds, labels }: Worker): boolean {

@@ -20,6 +20,8 @@ export interface StoreOptions {
   state: string;
   /** The setting `store_timeout`. */
   timeout: () => number;
+  /** The setting `project_concurrency`. Default: no limit. */
+  most?: () => number;
   warn: (message: string) => void;
 }
 
@@ -42,7 +44,7 @@ export class PostgresStore implements SharedStore {
   readonly journal: PostgresJournal;
   readonly index: PostgresJournal;
 
-  constructor({ connection, address, project, state, timeout, warn }: StoreOptions) {
+  constructor({ connection, address, project, state, timeout, most, warn }: StoreOptions) {
     this.address = address;
     this.project = project;
     this.database = new Postgres({ connection, address, timeout });
@@ -54,7 +56,7 @@ export class PostgresStore implements SharedStore {
     this.records = new PostgresRecords(project, state, this.database, this.events);
     this.requests = new PostgresRequests(project, state, this.database);
     const { database, events } = this;
-    this.queue = new PostgresQueue({ database, events, project, clock: systemClock, warn });
+    this.queue = new PostgresQueue({ database, events, project, clock: systemClock, warn, most });
     this.journal = this.index = new PostgresJournal(project, database, events);
   }
 

@@ -53,19 +53,20 @@ const job = (name: string, given: Partial<QueueItem> = {}): QueueItem => ({
 /** What every {@linkcode RunQueue} does. */
 export function queueSuite(
   kind: string,
-  open: (queues: number) => Promise<TestQueues>,
+  open: (queues: number, most: () => number) => Promise<TestQueues>,
   needed: { ignore?: boolean } = {},
 ): void {
   const test = (
     name: string,
     run: (queues: RunQueue[]) => Promise<void>,
     queues = 1,
+    most = () => 0,
   ) =>
     Deno.test({
       name: `${kind}: ${name}`,
       ...needed,
       async fn() {
-        await using place = await open(queues);
+        await using place = await open(queues, most);
         try {
           await run(place.queues);
         } finally {
@@ -176,6 +177,33 @@ export function queueSuite(
     assert.equal((await queue!.depth()).get(""), 1);
     await worker.close();
   });
+
+  let most = 2;
+  test(
+    "at most as many items of a project run as its limit says, on all workers",
+    async ([one, two]) => {
+      await put(one!, ...["a", "b", "c"].map((name) => job(name)));
+      await put(one!, job("d", { kind: "run" }), job("e", { label: "gpu" }));
+      const both = [holding(one!, 5, ["gpu"]), holding(two!, 5, ["gpu"])];
+      const began = () => both.flatMap(({ began }) => began);
+      const end = (name: string) => both.find(({ began }) => began.includes(name))!.release(name);
+      await until(() => began().length === 2);
+      for (const { worker } of both) worker.look();
+      await systemClock.sleep(100);
+      assert.deepEqual(began().sort(), ["a", "b"]);
+      end("a");
+      await until(() => began().length === 3);
+      most = 3;
+      for (const { worker } of both) worker.look();
+      await until(() => began().length === 4);
+      most = 0;
+      for (const { worker } of both) worker.look();
+      await until(() => began().length === 5);
+      for (const each of both) await each.close();
+    },
+    2,
+    () => most,
+  );
 
   test("an item is not taken before its time", async ([queue]) => {
     const { began, close } = holding(queue!);

@@ -7,8 +7,8 @@ import { project } from "../support/project.ts";
 import { queueSuite } from "./queue_suite.ts";
 import { linkOf, withTables } from "./support.ts";
 
-queueSuite("one process", (queues) => {
-  const queue = new LocalQueue(systemClock);
+queueSuite("one process", (queues, most) => {
+  const queue = new LocalQueue(systemClock, most);
   return Promise.resolve({
     queues: Array.from({ length: queues }, () => queue),
     [Symbol.asyncDispose]: () => queue.close(),
@@ -18,13 +18,13 @@ queueSuite("one process", (queues) => {
 const { needed, server } = await filePostgres();
 
 /** A machine with the queue of one project. */
-async function machine(url: string, clock = systemClock) {
+async function machine(url: string, clock = systemClock, most = () => 0) {
   const place = await project();
   const warnings: string[] = [];
   const warn = (message: string) => void warnings.push(message);
   const link = linkOf(place.path, url, { project: "a project/é", warn });
   const { database, events } = await link.open();
-  const queue = new PostgresQueue({ database, events, project: link.project, clock, warn });
+  const queue = new PostgresQueue({ database, events, project: link.project, clock, warn, most });
   return {
     queue,
     query: database.query,
@@ -44,9 +44,11 @@ async function install(url: string): Promise<void> {
   await one.queue.boss();
 }
 
-queueSuite("PostgreSQL", async (queues) => {
+queueSuite("PostgreSQL", async (queues, most) => {
   const url = await server.database(install);
-  const machines = await Promise.all(Array.from({ length: queues }, () => machine(url)));
+  const machines = await Promise.all(
+    Array.from({ length: queues }, () => machine(url, systemClock, most)),
+  );
   return {
     queues: machines.map(({ queue }) => queue),
     async [Symbol.asyncDispose]() {

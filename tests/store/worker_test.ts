@@ -98,6 +98,38 @@ Deno.test({
 
 Deno.test({
   ...needed,
+  name: "no more runs of a project run at once than project_concurrency says, on all workers",
+  async fn() {
+    const store = await server.database(withTables);
+    let [now, most] = [0, 0];
+    const onRequest = async () => {
+      most = Math.max(most, ++now);
+      await systemClock.sleep(100);
+      now--;
+    };
+    const names = ["a", "b", "c", "d"];
+    await using backend = startBackend({ replies: names.map((name) => say(name)) }, { onRequest });
+    const settings = { ...scripted(backend), project_concurrency: 1 };
+    await using one = await machine(store, "shop", settings);
+    await using two = await machine(store, "shop", settings);
+    await using three = await machine(store, "shop", settings);
+    await one.workspace.load(AGENT_NEEDS);
+    await one.workspace.store!.follow();
+    await using api = serve(one);
+    const workers = [startWorker(two, 4), startWorker(three, 4)];
+    for (const worker of workers) await worker.url();
+    const runs = [];
+    for (const prompt of names) runs.push(await api.request("/runs", { prompt }));
+    for (const { id } of runs) {
+      await until(async () => (await api.request(`/runs/${id}`)).state === "done");
+    }
+    assert.equal(most, 1);
+    for (const worker of workers) assert.equal(await worker.stop(), 0);
+  },
+});
+
+Deno.test({
+  ...needed,
   name: "any server cancels a run and sends it messages, whichever worker has it",
   async fn() {
     const store = await server.database(withTables);

@@ -18,6 +18,7 @@ import { readTextIfExists } from "../../platform/files.ts";
 import { pathOption, trustOption } from "../command.ts";
 import { type Io, toJson } from "../io.ts";
 import { noStore } from "../../store/link.ts";
+import { LocalQueue } from "../../store/queue.ts";
 import { daemonLine, isTrouble, stepFields, stepLine } from "./view.ts";
 import { type LogFields, type LogFormat, logLine, logOption } from "../log.ts";
 import { argument, choice, command, integer, option, optional, withDefault } from "../options.ts";
@@ -92,7 +93,9 @@ export async function schedule(
     throw noStore("--no-work puts jobs into the queue of a store");
   }
   await store?.refresh();
-  const queue = (await store?.open())?.queue;
+  const queue = store === undefined
+    ? new LocalQueue(clock, () => config.get("project_concurrency"))
+    : (await store.open()).queue;
   const interrupt = io.onInterrupt();
   const place = await lockDaemon({ state, clock });
   try {
