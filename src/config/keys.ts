@@ -373,6 +373,12 @@ export const SETTINGS = {
   "dev.test_cmd": opening(text, "", "Command that code_test runs."),
   "dev.lint_cmd": opening(text, "", "Command that code_lint runs."),
   "dev.format_cmd": opening(text, "", "Command that code_format runs."),
+  "dev.check_cmd": opening(
+    text,
+    "",
+    "Command that checks the project after a change; the model is told of its new complaints.",
+  ),
+  "dev.check_timeout": harmless(positive, 60, "Seconds that one run of dev.check_cmd may take."),
 
   "web.search_engine": opening(
     () => z.enum(["duckduckgo", "searxng", "brave"]),

@@ -157,6 +157,8 @@ export async function unusableWithRoles(
   tools: ToolDefinition[],
   use: UseOptions,
 ): Promise<Deno.PermissionName[]> {
+  const verifies = use.verifies || workspace.config.get("dev.check_cmd").trim() !== "";
+  use = { ...use, verifies };
   const names = unusableUnder(authority, tools, use);
   if (names.length === 0) return [];
   // What roles open in a sandbox runs programs, and needs nothing else.

@@ -12,6 +12,7 @@ import { CONFINED } from "../policy/roles.ts";
 import { runTool, type ToolOutcome } from "../tools/execute.ts";
 import { prepareChecked, type Prepared, sendableArguments } from "../tools/prepare.ts";
 import { activityLine } from "../tools/registry.ts";
+import { mayChange } from "./changes.ts";
 import { type DeniedCall, EventQueue, type ResultToolCall, type TurnEvent } from "./events.ts";
 import { Progress } from "./progress.ts";
 import type { Reply } from "./reply.ts";
@@ -228,6 +229,7 @@ async function* startCall(
     const outcome = Promise.resolve(failure(authorization.message));
     return { granted, reason: denial, outcome };
   }
+  if (mayChange(tool, args)) await scope.checker?.beforeChange();
   await changes.before(tool, args, paths, session.name);
   const message = changes.warning();
   if (message !== "") yield { type: "notice", run, level: "warning", message };

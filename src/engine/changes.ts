@@ -72,6 +72,12 @@ function gitIn(worktree: string, sandbox: Sandbox): Git {
   };
 }
 
+/** Whether a call may change files by itself; the calls of agents that it starts count on their own. */
+export function mayChange(tool: ToolDefinition, args: ToolArguments): boolean {
+  if (coreTool(tool) !== undefined || changesNothing(tool, args)) return false;
+  return tool.permission !== "bash" || !onlyReads(String(args.command));
+}
+
 /**
  * Keeps what the turns of a tree of agents change, for `svc changes` and `svc undo`. The changes of agents that a
  * turn starts are the turn's. Nothing is loaded or written before the first call that may change something.
@@ -125,8 +131,7 @@ export class TreeChanges {
     paths: ToolPaths,
     session: string,
   ): Promise<void> {
-    if (coreTool(tool) !== undefined || changesNothing(tool, args)) return;
-    if (tool.permission === "bash" && onlyReads(String(args.command))) return;
+    if (!mayChange(tool, args)) return;
     await this.#guarded(async () => {
       if (tool.permission !== "edit") return await this.#scan(session);
       for (const name of pathParameters(tool, args)) {

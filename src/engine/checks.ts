@@ -3,7 +3,11 @@ import type { TurnScope } from "./scope.ts";
 import { CORE } from "./tools/core.ts";
 
 /** What the checks of a turn know of it. */
-export type CheckedScope = TurnScope & { result: TurnResult };
+export type CheckedScope = TurnScope & {
+  result: TurnResult;
+  /** The current round, and the last one that the turn may have; 0: no cap. The rounds after a check count on. */
+  counted: { round: number; most: number };
+};
 
 /**
  * One check of a turn whose model says that it is done.
@@ -58,7 +62,11 @@ function isDone({ status }: TurnResult): boolean {
 async function checksOf(
   { task = {}, agent, tools, policy, answer }: CheckedScope,
 ): Promise<Check[]> {
-  const checks: Check[] = [noTextCall(), ...answer === undefined ? [] : [answer.check]];
+  const checks: Check[] = [
+    noTextCall(),
+    ...answer === undefined ? [] : [answer.check],
+    noComplaint,
+  ];
   if (task.verify !== undefined) {
     const { verification } = await import("./verify.ts");
     const { prompt: { worktree } } = agent;
@@ -69,6 +77,13 @@ async function checksOf(
   }
   return checks;
 }
+
+/** Tells the model of what the project's checker has found in its last changes. */
+// deno-lint-ignore require-yield
+const noComplaint: Check = async function* ({ checker, counted }) {
+  if (checker === undefined || counted.round === counted.most) return "";
+  return await checker.lastNote();
+};
 
 /** Characters of an answer beyond which no call is looked for in it. */
 const LONGEST_CALL = 500_000;

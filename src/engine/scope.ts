@@ -9,6 +9,7 @@ import type { PolicySettings } from "../policy/settings.ts";
 import type { Session } from "../sessions/session.ts";
 import type { ToolRegistry } from "../tools/registry.ts";
 import type { StructuredAnswer } from "./answer.ts";
+import type { Checker } from "./checker.ts";
 import type { TreeChanges } from "./changes.ts";
 import type { AgentPrompt } from "./context.ts";
 import type { LoggedTurn } from "./conversation.ts";
@@ -103,6 +104,8 @@ export interface TurnScope {
   /** As in {@linkcode TurnOptions}. */
   messages?: () => TurnMessage[] | Promise<TurnMessage[]>;
   repetition?: Repetition;
+  /** The project's own checker, where the settings have one and the turn may change files. */
+  checker?: Checker;
   /** How the model gives an answer that must satisfy a schema, for a task with one. */
   answer?: StructuredAnswer;
 }

@@ -6,7 +6,9 @@ import type { NewPart } from "../sessions/schema.ts";
 import type { Session, TurnLog } from "../sessions/session.ts";
 import type { ToolRegistry } from "../tools/registry.ts";
 import { Account, startDeadline, turnTimeout } from "./budget.ts";
-import { checkedRounds, withAnswer } from "./checks.ts";
+import { mayChange } from "./changes.ts";
+import type { Checker } from "./checker.ts";
+import { checkedRounds, type CheckedScope, withAnswer } from "./checks.ts";
 import { ProviderContext } from "./context.ts";
 import { LoggedTurn } from "./conversation.ts";
 import {
@@ -107,6 +109,7 @@ export class Engine {
     account ??= new Account(task);
     const { usage: total_usage } = account;
     let log: TurnLog | LoggedTurn | undefined;
+    let checker: Checker | undefined;
     let endChanges = () => Promise.resolve();
     const warnOfChanges = () => {
       const message = changes.warning();
@@ -185,9 +188,11 @@ export class Engine {
         messages,
       };
       const repetition = new Repetition();
-      const scope = await withAnswer({ ...shared, policy: this.#policy, tools, repetition });
-      const counted = { round: 1 };
-      yield* checkedRounds(scope, () => runRounds(this.#context, scope, counted));
+      const policy = this.#policy;
+      checker = await this.#checker({ ...shared, policy, tools }, tell);
+      const counted = { round: 1, most: task.max_rounds ?? config.get("max_rounds") };
+      const scope = await withAnswer({ ...shared, policy, tools, repetition, checker, counted });
+      yield* checkedRounds(scope, () => runRounds(this.#context, scope));
       await end(result.status);
     } catch (thrown) {
       failTurn(
@@ -209,6 +214,7 @@ export class Engine {
       // Reached with a turn still open when the consumer leaves the iteration.
       deadline.stop();
       closing.abort(new DOMException("The turn was left.", "AbortError"));
+      await checker?.ended();
       try {
         await end("cancelled");
       } catch {
@@ -280,6 +286,17 @@ export class Engine {
     return tools.forTurn(open, signal);
   }
 
+  /** The project's own checker, where the settings have one and the turn may change files. */
+  async #checker(
+    scope: TurnScope,
+    tell: (message: string) => void,
+  ): Promise<Checker | undefined> {
+    if (this.#agent.config.get("dev.check_cmd").trim() === "") return undefined;
+    if (!scope.tools.list().some((tool) => mayChange(tool, {}) && offers(tool, scope))) return;
+    const { Checker } = await import("./checker.ts");
+    return new Checker(this.#agent, scope.signal, tell);
+  }
+
   /** The results of a web search for the prompt, where the setting `web_search` is on. */
   #searchFirst(
     prompt: string,
@@ -303,16 +320,14 @@ const REFUSAL_CAP = 3;
  * Rounds of one reply and its tool calls each, until the model answers without calling a tool, a tool ends
  * the loop, or a cap is reached.
  *
- * @param counted the current round; the rounds after a check count on
  * @throws TurnFailure a sentence that says which cap was reached; the signal's reason when it aborts
  */
 async function* runRounds(
   context: ProviderContext,
-  scope: TurnScope & { result: TurnResult; models: TurnModels },
-  counted: { round: number },
+  scope: CheckedScope & { models: TurnModels },
 ): AsyncGenerator<TurnEvent> {
-  const { agent: { session, run, config, meter }, tools, signal, result, task } = scope;
-  const most: number = task?.max_rounds ?? config.get("max_rounds");
+  const { agent: { session, run, meter }, tools, signal, result, checker, counted } = scope;
+  const { most } = counted;
   let refusals = 0;
   for (;; counted.round++) {
     yield* takeMessages(scope);
@@ -335,7 +350,10 @@ async function* runRounds(
       return;
     }
     await session.share(); // a process that lost the session runs no more tools
+    checker?.begin();
     const batch = yield* (await import("./call.ts")).runCalls(reply, scope);
+    const complaints = await checker?.endRound() ?? "";
+    if (complaints !== "") scope.log.append({ type: "user", text: complaints });
     result.tool_calls.push(...batch.calls);
     addRefused(result, batch.refused);
     result.denied.push(...batch.denied);

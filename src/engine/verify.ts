@@ -1,4 +1,4 @@
-import type { ConfigView, ProcessResult } from "../plugins/api.ts";
+import type { ConfigView, ProcessRequest, ProcessResult } from "../plugins/api.ts";
 import { errorMessage, SvcError } from "../platform/error.ts";
 import type { Sandbox } from "../platform/sandbox.ts";
 import type { TurnLog } from "../sessions/session.ts";
@@ -86,20 +86,30 @@ async function runCommand(
   signal: AbortSignal,
   timeout: number,
 ): Promise<ProcessResult> {
-  const request = { cwd: worktree, env, timeout, max_output: 2 * MAX_OUTPUT };
-  const shell = (program: string) =>
-    sandbox.run({ ...request, command: [program, "-c", command] }, signal);
   try {
-    return await shell("bash").catch((error) => {
-      if (error instanceof SvcError && error.code === "program_not_found") return shell("sh");
-      throw error;
-    });
+    const request = { cwd: worktree, env, timeout, max_output: 2 * MAX_OUTPUT };
+    return await runShell(sandbox, command, request, signal);
   } catch (error) {
     throw new TurnFailure(
       "verify",
       `Not verified: ${command} cannot be run: ${errorMessage(error)}`,
     );
   }
+}
+
+/** Runs a command line of a person, by `bash` where there is one, else by `sh`. */
+export function runShell(
+  sandbox: Pick<Sandbox, "run">,
+  command: string,
+  request: Omit<ProcessRequest, "command">,
+  signal: AbortSignal,
+): Promise<ProcessResult> {
+  const shell = (program: string) =>
+    sandbox.run({ ...request, command: [program, "-c", command] }, signal);
+  return shell("bash").catch((error) => {
+    if (error instanceof SvcError && error.code === "program_not_found") return shell("sh");
+    throw error;
+  });
 }
 
 /** The end of an output, from the beginning of a line where one is near. */

@@ -75,7 +75,7 @@ export interface UseOptions {
    * category allows; a resolver, or never asking, brings back nothing that the category refuses.
    */
   external?: boolean;
-  /** Whether svc itself runs a command, to verify the work. Default: no. */
+  /** Whether svc itself runs a command, to verify or check the work. Default: no. */
   verifies?: boolean;
 }
 

@@ -85,20 +85,25 @@ async function served({ place, home }: Story): Promise<Ended> {
   return { code: response.status === 200 ? 0 : 1, stdout, stderr: warnings.join("\n") };
 }
 
-async function story(tell: (story: Story) => Promise<void>): Promise<void> {
-  await using backend = startBackend([
-    calls([["list_dir", { path: "." }], ["file_write", { path: "made.txt", content: "x" }]]),
-    say("tried"),
-  ]);
+async function story(
+  tell: (story: Story) => Promise<void>,
+  files: Record<string, string> = FILES,
+  owner = "keeper",
+): Promise<void> {
+  const write = ["file_write", { path: "made.txt", content: "x" }] as const;
+  await using backend = startBackend({
+    replies: [calls([["list_dir", { path: "." }], [...write]]), say("tried")],
+    default: say("done"),
+  });
   await using home = await project({
     ".config/svc/providers.json": JSON.stringify({ near: { base_url: backend.url, api_key: "" } }),
     ".config/svc/models.json": JSON.stringify(
       ["kept", "plain"].map((model) => ({ provider: "near", model })),
     ),
   });
-  await using place = await project(FILES);
+  await using place = await project(files);
   const { sessions } = open({ place, home });
-  sessions.open("own", { role: "keeper" }).close();
+  sessions.open("own", { role: owner }).close();
   await tell({ place, home, backend });
 }
 
@@ -161,6 +166,26 @@ for (const { name, tell, child, fresh } of FRONT_ENDS) {
         assert.equal(told.backend.chats.length, 2);
       }),
   );
+}
+
+for (const { name, tell } of FRONT_ENDS.filter(({ child, fresh }) => !child && !fresh)) {
+  Deno.test(`${name} tells the model what the project's checker found, though it may run no command itself`, () => {
+    const tool_permission = { edit: "allow", bash: "deny", dev: "deny", vcs: "deny", mcp: "deny" };
+    const dev = { check_cmd: "! test -e made.txt || { echo made.txt:1: no such x; exit 1; }" };
+    const config = JSON.stringify({ ...JSON.parse(CONFIG), tool_permission, dev });
+    return story(
+      async (told) => {
+        const { code, stdout, stderr } = await tell(told);
+        assert.equal(code, 0, stdout + stderr);
+        assert.doesNotMatch(stderr, /warning/);
+        const last = told.backend.chats.map(({ messages }) => messages.at(-1));
+        assert.deepEqual(last.map(({ role }) => role), ["user", "tool", "user"]);
+        assert.match(last[2].content, /made\.txt:1: no such x/);
+      },
+      { ...FILES, ".svc/config.json": config },
+      "maker",
+    );
+  });
 }
 
 Deno.test("a stamp that cannot be written for another reason is warned of, and fails no turn", () =>
