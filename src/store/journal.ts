@@ -71,12 +71,6 @@ export class PostgresJournal implements Journal, SessionIndex {
       const waiting = query<{ waiting: boolean }>(`SELECT ${WAITING} AS waiting`, own);
       await Promise.all([...written, waiting]);
       return (await waiting)[0]!.waiting;
-    }, async (query) => {
-      const found = await query(
-        `SELECT FROM svc.journal WHERE project = $1 AND session = $2 AND seq = $3 AND token = $4`,
-        [this.#project, session, after + rows.length, lease.token],
-      );
-      return found.length > 0;
     });
   }
 
@@ -192,7 +186,6 @@ export class PostgresJournal implements Journal, SessionIndex {
     session: string,
     { name, token }: Lease,
     work: (query: Query) => Promise<T>,
-    landed?: (query: Query) => Promise<boolean>,
   ): Promise<T> {
     return await this.#database.transaction(async (query) => {
       // Sent together: nothing is written where the fence refuses.
@@ -202,7 +195,7 @@ export class PostgresJournal implements Journal, SessionIndex {
         this.#events.notify({ kind: "session", key: session }, query),
       ]);
       return result;
-    }, landed);
+    });
   }
 }
 

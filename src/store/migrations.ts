@@ -97,6 +97,17 @@ export const MIGRATIONS: readonly Migration[] = [
       );
     `,
   },
+  {
+    name: "commits",
+    // The last transaction of each connection: a COMMIT without an answer is looked up here.
+    sql: `
+      CREATE TABLE svc.commits (
+        connection uuid PRIMARY KEY,
+        number bigint NOT NULL,
+        at timestamptz NOT NULL DEFAULT now()
+      );
+    `,
+  },
 ];
 
 /** Guards the schema: one process at a time changes it. */

@@ -32,7 +32,8 @@ export interface Types {
   getTypeParser(id: number, format?: string): (text: string) => unknown;
 }
 
-export interface PoolConfig extends Config {
+export interface PoolConfig<C extends Client> extends Config {
+  Client: new (config?: Config) => C;
   max?: number;
   /** Milliseconds. */
   idleTimeoutMillis?: number;
@@ -59,19 +60,20 @@ export interface Client extends Queryable {
   escapeIdentifier(name: string): string;
 }
 
-export interface PoolClient extends Client {
+/** A connection that was taken out of a pool. */
+export type Pooled<C extends Client> = C & {
   /** With an error: the connection is closed, not kept. */
   release(error?: Error | boolean): void;
-}
+};
 
-export interface Pool extends Queryable {
-  connect(): Promise<PoolClient>;
+export interface Pool<C extends Client> extends Queryable {
+  connect(): Promise<Pooled<C>>;
   readonly totalCount: number;
 }
 
 declare const pg: {
   Client: new (config?: Config) => Client;
-  Pool: new (config?: PoolConfig) => Pool;
+  Pool: new <C extends Client>(config: PoolConfig<C>) => Pool<C>;
   types: Types;
 };
 export default pg;

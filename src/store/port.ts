@@ -62,14 +62,9 @@ export interface Database {
    * Runs statements in one transaction and commits it. After a serialization failure or a lost connection, `work` runs
    * again in a new transaction, unless the first one was committed.
    *
-   * @param landed whether the store has what `work` wrote, where the COMMIT got no answer. Default: by the id of the
-   * transaction, which is not certain when PostgreSQL has crashed
    * @throws SvcError `store_unreachable` after `store_timeout`; `lease_lost` of `svc.fence`
    */
-  transaction<T>(
-    work: (query: Query) => Promise<T>,
-    landed?: (query: Query) => Promise<boolean>,
-  ): Promise<T>;
+  transaction<T>(work: (query: Query) => Promise<T>): Promise<T>;
 }
 
 // ----------------------------------------------------------------------------------------------- records

@@ -1,6 +1,6 @@
 // @ts-types="./pg.d.ts"
 import pg from "pg";
-import type { Client, Config, Pool, PoolClient, QueryResult } from "./pg.d.ts";
+import type { Client, Config, Pool, Pooled, QueryResult } from "./pg.d.ts";
 import { systemClock } from "../platform/clock.ts";
 import { errorMessage, SvcError } from "../platform/error.ts";
 import { leaseLost } from "./leases.ts";
@@ -16,8 +16,6 @@ const STANDING = 10_000;
 export const LOCK = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))";
 /** Milliseconds between two attempts: the first, and the longest. */
 const BACKOFF = [50, 2000] as const;
-/** SQLSTATE for the id of a transaction that PostgreSQL, after a crash, does not know. */
-const FUTURE = "22023";
 /** Type ids of PostgreSQL that are read as numbers: `bigint`. */
 const BIGINT = 20;
 
@@ -38,11 +36,27 @@ export interface Listener {
   resumed(): void;
 }
 
+/**
+ * A connection. It has a listener for errors as long as it lives: `pg` emits one also while nothing uses it, for example
+ * in the moment between the end of its start and the first statement, and an error without a listener ends the process.
+ */
+class Connection extends pg.Client {
+  /** Names it in `svc.commits`. */
+  readonly id = crypto.randomUUID();
+  /** How many transactions it was to commit. */
+  commits = 0;
+
+  constructor(config?: Config) {
+    super(config);
+    this.on("error", () => {});
+  }
+}
+
 /** Connections to one database of a PostgreSQL server. */
 export class Postgres implements Database {
   readonly #options: PostgresOptions;
   readonly #config: Config;
-  readonly #pool: Pool;
+  readonly #pool: Pool<Connection>;
   readonly #closed = new AbortController();
   readonly #listening = new Map<string, Set<Listener>>();
   #listen: Promise<Client> | undefined;
@@ -62,54 +76,39 @@ export class Postgres implements Database {
           id === BIGINT ? Number : pg.types.getTypeParser(id, format),
       },
     };
-    this.#pool = new pg.Pool({ ...this.#config, max: CONNECTIONS, idleTimeoutMillis: 30_000 });
+    this.#pool = new pg.Pool<Connection>({
+      ...this.#config,
+      Client: Connection,
+      max: CONNECTIONS,
+      idleTimeoutMillis: 30_000,
+    });
     this.#pool.on("error", () => {}); // an idle connection was lost: the next use makes another
   }
 
-  query: Query = async <R extends Row>(text: string, values?: unknown[]): Promise<R[]> => {
-    const again = /^\s*SELECT\b/i.test(text);
-    return await this.#retrying(async (attempt) => {
-      const client = await this.#pool.connect();
-      return await this.#using(client, async () => {
-        attempt.safe = again;
-        try {
-          return rowsOf<R>(await client.query(text, values));
-        } catch (error) {
-          // A text of several statements may have begun a transaction.
-          if (!isLost(error)) await client.query("ROLLBACK").catch(() => {});
-          throw error;
-        }
-      });
-    });
-  };
+  query: Query = (text, values) => this.#query(text, values, /^\s*SELECT\b/i.test(text));
 
-  async transaction<T>(
-    work: (query: Query) => Promise<T>,
-    landed?: (query: Query) => Promise<boolean>,
-  ): Promise<T> {
+  async transaction<T>(work: (query: Query) => Promise<T>): Promise<T> {
     return await this.#retrying(async () => {
       const client = await this.#pool.connect();
       const query: Query = async <R extends Row>(text: string, values?: unknown[]) =>
         rowsOf<R>(await client.query(text, values));
       return await this.#using(client, async () => {
         // Sent together with the first statement of the work: nothing waits for the answer.
-        const began = client.query("BEGIN; SELECT pg_current_xact_id()::text AS xid")
-          .then((results) => (results as unknown as { rows: Row[] }[])[1]!.rows[0]!.xid as string);
+        const began = client.query("BEGIN");
         began.catch(() => {});
-        let result: T;
         try {
-          result = await work(query);
+          const result = await work(query);
+          await began;
+          await client.query(`${commit(client.id, ++client.commits)}; COMMIT`).catch(
+            async (error) => {
+              if (!isLost(error) || !await this.#committed(client)) throw error;
+            },
+          );
+          return result;
         } catch (error) {
           if (!isLost(error)) await client.query("ROLLBACK").catch(() => {});
           throw error;
         }
-        const xid = await began;
-        try {
-          await client.query("COMMIT");
-        } catch (error) {
-          if (!isLost(error) || !await this.#committed(xid, landed)) throw error;
-        }
-        return result;
       });
     });
   }
@@ -167,7 +166,7 @@ export class Postgres implements Database {
     await this.#pool.end();
   }
 
-  async #using<T>(client: PoolClient, work: () => Promise<T>): Promise<T> {
+  async #using<T>(client: Pooled<Connection>, work: () => Promise<T>): Promise<T> {
     let lost = false;
     const failed = () => lost = true;
     client.on("error", failed);
@@ -182,19 +181,31 @@ export class Postgres implements Database {
     }
   }
 
-  /**
-   * Whether a transaction was committed whose COMMIT got no answer. After a crash of PostgreSQL another transaction can
-   * have the same id, so that the content decides where `landed` looks at it.
-   */
-  async #committed(xid: string, landed?: (query: Query) => Promise<boolean>): Promise<boolean> {
-    while (true) {
-      const status = await this.query("SELECT pg_xact_status($1::xid8) AS status", [xid])
-        .then(([row]) => row!.status, (error) => {
-          if (codeOf(error) !== FUTURE) throw error;
-        });
-      if (status !== "in progress") return await landed?.(this.query) ?? status === "committed";
-      await systemClock.sleep(BACKOFF[0]);
-    }
+  /** Whether the last transaction of a connection was committed, whose COMMIT got no answer. Waits while it runs. */
+  async #committed({ id, commits }: Connection): Promise<boolean> {
+    const [row] = await this.#query(
+      `INSERT INTO svc.commits AS known (connection, number) VALUES ($1, 0)
+        ON CONFLICT (connection) DO UPDATE SET number = known.number RETURNING number`,
+      [id],
+      true,
+    );
+    return row!.number === commits;
+  }
+
+  async #query<R extends Row>(text: string, values?: unknown[], again = false): Promise<R[]> {
+    return await this.#retrying(async (attempt) => {
+      const client = await this.#pool.connect();
+      return await this.#using(client, async () => {
+        attempt.safe = again;
+        try {
+          return rowsOf<R>(await client.query(text, values));
+        } catch (error) {
+          // A text of several statements may have begun a transaction.
+          if (!isLost(error)) await client.query("ROLLBACK").catch(() => {});
+          throw error;
+        }
+      });
+    });
   }
 
   /** Does a piece of work again after a lost connection or a conflict, until the time is over. */
@@ -216,9 +227,8 @@ export class Postgres implements Database {
 
   /** A connection that notifications arrive on. When it is lost, it is made again, and listeners are told. */
   async #startListening(): Promise<Client> {
-    const client = new pg.Client({ ...this.#config, query_timeout: undefined });
+    const client = new Connection({ ...this.#config, query_timeout: undefined });
     try {
-      client.on("error", () => {});
       await client.connect();
     } catch (error) {
       this.#listen = undefined;
@@ -273,6 +283,16 @@ export class Postgres implements Database {
     }
     return error;
   }
+}
+
+/**
+ * The statement that notes a transaction as the last one of its connection, if it has written anything. Its id would not
+ * do: after a crash of PostgreSQL, which forgets transactions that were not committed, another one can have the same.
+ */
+function commit(connection: string, number: number): string {
+  return `INSERT INTO svc.commits AS known (connection, number)
+    SELECT '${connection}', ${number} WHERE pg_current_xact_id_if_assigned() IS NOT NULL
+    ON CONFLICT (connection) DO UPDATE SET number = excluded.number, at = excluded.at`;
 }
 
 /** The rows of a statement, or of all statements of a text. */

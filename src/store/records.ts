@@ -110,8 +110,9 @@ export class PostgresRecords implements Records {
     return row!.count;
   }
 
-  /** Removes what is kept of records that were removed long ago. */
+  /** Removes what is kept of records that were removed long ago, and of connections. */
   async clean(): Promise<void> {
+    await this.#database.query("DELETE FROM svc.commits WHERE at < now() - interval '1 day'");
     await this.#database.query(
       `DELETE FROM svc.records
         WHERE value IS NULL AND changed_at < now() - interval '${KEPT} days'`,
