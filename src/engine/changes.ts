@@ -4,7 +4,7 @@ import { errorMessage } from "../platform/error.ts";
 import type { Sandbox } from "../platform/sandbox.ts";
 import { configuresPrograms, LISTED_ENVIRONMENT, onlyReads } from "../policy/listed_commands.ts";
 import type { WorktreeGuard } from "../policy/paths.ts";
-import { changesNothing, pathParameters } from "../policy/policy.ts";
+import { changesNothing, pathsOf } from "../policy/policy.ts";
 import type { Checkpoints } from "../sessions/checkpoints.ts";
 import type { Git } from "../sessions/git_changes.ts";
 import type { TurnCheckpoint } from "../sessions/turn_checkpoint.ts";
@@ -134,8 +134,8 @@ export class TreeChanges {
     if (!mayChange(tool, args)) return;
     await this.#guarded(async () => {
       if (tool.permission !== "edit") return await this.#scan(session);
-      for (const name of pathParameters(tool, args)) {
-        await this.#keep(paths.resolve(String(args[name])), session);
+      for (const path of pathsOf(tool, args)) {
+        await this.#keep(paths.resolve(String(path)), session);
       }
     });
   }

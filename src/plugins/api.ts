@@ -190,6 +190,8 @@ export interface ToolDefinition {
   category?: string;
   /** Names of the parameters that hold file paths. The policy checks each against the worktree. */
   path_arg?: string | string[];
+  /** Further file paths that a call names, such as those in a patch. The policy checks them too. */
+  paths?(args: ToolArguments): string[];
   /**
    * Whether a call changes nothing, neither files nor anything elsewhere. Plan mode denies every other call.
    * Default: `true` for the categories `read`, `list` and `web`.
@@ -217,6 +219,8 @@ export interface ToolDefinition {
    * Default: a confirmation shows the arguments.
    */
   confirm?: false | ((args: ToolArguments, context: ToolContext) => string | Promise<string>);
+  /** The call of another tool that a call of this one means. Where there is no such tool, this one runs. */
+  redirect?(args: ToolArguments): { name: string; arguments: ToolArguments } | undefined;
   /** `stop` ends the turn after the batch of calls that this call is in. Default: `continue`. */
   loop?: "continue" | "stop";
   /** Whether front ends show the result text in addition to the activity line. Default: `false`. */

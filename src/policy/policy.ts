@@ -131,8 +131,7 @@ export class Policy {
     granted = false,
     context = this.#guard.context(),
   ): Decision {
-    const names = pathParameters(tool, args);
-    const given = names.map((name) => args[name]);
+    const given = pathsOf(tool, args);
     const path = given.filter((value) => typeof value === "string").join(", ");
     const decision = { category: tool.permission, path, outside: [], causes: [], choices: [] };
     const denied = (reason: string): Decision => ({ ...decision, action: "deny", reason });
@@ -240,9 +239,15 @@ export function isOffered(settings: PolicySettings, tool: ToolDefinition): boole
     !(settings.read_only && !changesNothing(tool));
 }
 
-/** The parameters of a call that hold paths. */
-export function pathParameters(tool: ToolDefinition, args: ToolArguments): string[] {
-  return [tool.path_arg ?? []].flat().filter((name) => Object.hasOwn(args, name));
+/** The paths that a call names. A tool that cannot tell its paths names one that every check refuses. */
+export function pathsOf(tool: ToolDefinition, args: ToolArguments): unknown[] {
+  const names = [tool.path_arg ?? []].flat().filter((name) => Object.hasOwn(args, name));
+  const given: unknown[] = names.map((name) => args[name]);
+  try {
+    return [...given, ...tool.paths?.(args) ?? []];
+  } catch {
+    return [...given, undefined];
+  }
 }
 
 /** Whether a call of a tool changes nothing; without arguments, whether some call may change nothing. */

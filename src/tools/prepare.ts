@@ -36,7 +36,13 @@ export function prepareCall(
     ? tool.alias_args![call.name]
     : {};
   const { args, problems } = clean(tool, { ...implied, ...given });
-  return problems.length > 0 ? failed(tool, problems.join("; "), given) : { ok: true, tool, args };
+  if (problems.length > 0) return failed(tool, problems.join("; "), given);
+  const other = tool.redirect?.(args);
+  if (other === undefined || registry.find(other.name) === undefined) {
+    return { ok: true, tool, args };
+  }
+  const meant = { name: other.name, arguments: JSON.stringify(other.arguments) };
+  return prepareCall(registry, offered, meant);
 }
 
 function failed(tool: ToolDefinition, problem: string, args: ToolArguments): Prepared {

@@ -225,7 +225,7 @@ const UNCLEAR =
   "write both as the file has them";
 const BLANKS = "the text is there with other blank lines; write old as the file has it";
 
-interface Line {
+export interface Line {
   text: string;
   /** Its line end; empty for a last line without one. */
   end: string;
@@ -233,7 +233,8 @@ interface Line {
   folded?: string;
 }
 
-function linesOf(text: string): Line[] {
+/** The lines of a text, without and with their ends. */
+export function linesOf(text: string): Line[] {
   const lines: Line[] = [];
   for (const [whole, line = "", end = ""] of text.matchAll(/([^\r\n]*)(\r\n|\n|\r|$)/g)) {
     if (whole === "") break;

@@ -5,7 +5,7 @@ import type {
   ToolRegistrar,
 } from "../../../src/plugins/api.ts";
 import { forgivingEdit, indentedText } from "./match.ts";
-import { linesOf, notFound, type Replacement, replaceText } from "./replace.ts";
+import { notFound, type Replacement, replaceText } from "./replace.ts";
 import {
   append,
   diffPreview,
@@ -18,6 +18,7 @@ import {
 export function register_tools(registry: ToolRegistrar): void {
   registry.register(fileWrite);
   registry.register(fileEdit);
+  registry.register(patch);
 }
 
 const fileWrite: ToolDefinition = {
@@ -188,7 +189,8 @@ function replacementOf(
   if (old === replacement) return "old and new are the same; nothing would change";
   const exact = replaceText(text, old, replacement, Math.max(0, count ?? 1));
   if (exact !== undefined && count === undefined && exact.total > 1) {
-    const lines = [exact.line, ...linesOf(text, old).slice(1)].slice(0, 10).join(", ");
+    const { left } = replaceText(text, old, old, 1)!;
+    const lines = [exact.line, ...left].slice(0, 10).join(", ");
     return `old occurs ${exact.total} times in ${path}` + (reads ? `, at line ${lines}` : "") +
       "; give more of the lines around the one that is meant, or count: 0 for all of them";
   }
@@ -227,3 +229,29 @@ function report(
   return `${done}\nLeft as they were: ${left.length} more, at line ${lines}. Pass count=0 to ` +
     "replace all.";
 }
+
+/** Models that are trained on this format of patches. */
+const TRAINED = /\b(?:gpt-5|gpt-4\.1|gpt-oss|codex|o3|o4)\b/i;
+
+const patch: ToolDefinition = {
+  name: "apply_patch",
+  description:
+    "Change files with a patch from *** Begin Patch to *** End Patch: all of it, or nothing.",
+  short: "Change several files with one patch.",
+  permission: "edit",
+  aliases: ["applypatch"],
+  param_aliases: { patch: "input" },
+  parameters: {
+    type: "object",
+    properties: { input: { type: "string" } },
+    required: ["input"],
+  },
+  offer: (model) => TRAINED.test(model),
+  paths: ({ input }) => Array.from(String(input).matchAll(PATHS), ([, path]) => path!),
+  status: (args) => `patch ${patch.paths!(args).join(", ")}`,
+  confirm: async (...call) => await (await import("./patch.ts")).previewPatch(...call),
+  handler: async (...call) => await (await import("./patch.ts")).applyPatch(...call),
+};
+
+/** The lines of a patch that name files; see `parsePatch`. */
+const PATHS = /^\*\*\* (?:Add File|Update File|Delete File|Move to): (.+?)\s*$/gm;

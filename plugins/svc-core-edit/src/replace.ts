@@ -51,12 +51,6 @@ export function replaceText(
   return undefined;
 }
 
-/** The line numbers of the places where a text occurs, its line ends as in the file. */
-export function linesOf(text: string, part: string): number[] {
-  const found = spellings(text).map((ends) => occurrences(text, ends(part)));
-  return lineNumbers(text, found.find((positions) => positions.length > 0) ?? [], 0);
-}
-
 type Spelling = (text: string) => string;
 
 const asGiven: Spelling = (text) => text;
@@ -122,8 +116,12 @@ const MAX_LINE = 200;
 const MAX_COMPARISONS = 5_000_000;
 
 /** Explains why `old` does not occur in a file, and quotes the closest part of the file. */
-export function notFound(path: string, text: string, old: string): string {
-  const what = `old does not occur in ${path}`;
+export function notFound(
+  path: string,
+  text: string,
+  old: string,
+  what = `old does not occur in ${path}`,
+): string {
   const wanted = lines(old);
   if (wanted.every((line) => NUMBERED.test(line))) {
     return `${what}: it carries line numbers of file_read; leave out "<n>|"`;

@@ -110,6 +110,35 @@ export async function append(
   await create(path, bytes, { append: true, create: true }, context);
 }
 
+/**
+ * Deletes the file at `path` (absolute, links resolved), in two steps where its folder is open to the call: it is
+ * renamed, and `finish` deletes it, or `undo` names it as before.
+ *
+ * @param before the file's metadata when it was read
+ * @throws Error when the file has changed since `before`
+ */
+export function removeFile(
+  path: string,
+  before: Deno.FileInfo,
+  { paths }: ToolContext,
+): { undo(): void; finish(): void } {
+  const aside = copyOf(path);
+  assertUnchanged(path, before);
+  assertInPlace(path, paths);
+  if (!paths.contains(aside)) {
+    Deno.removeSync(path);
+    return { undo: () => {}, finish: () => {} };
+  }
+  Deno.renameSync(path, aside);
+  return { undo: () => Deno.renameSync(aside, path), finish: () => Deno.removeSync(aside) };
+}
+
+/** A new name next to a file. */
+function copyOf(path: string): string {
+  const suffix = crypto.randomUUID().slice(0, 8);
+  return join(dirname(path), `.${basename(path).slice(0, 200)}.${suffix}.tmp`);
+}
+
 /** Writes a file and makes its missing folders. */
 async function create(
   path: string,
@@ -134,8 +163,7 @@ async function replace(
   context: ToolContext,
 ): Promise<boolean> {
   const { paths } = context;
-  const suffix = crypto.randomUUID().slice(0, 8);
-  const copy = join(dirname(path), `.${basename(path).slice(0, 200)}.${suffix}.tmp`);
+  const copy = copyOf(path);
   // A file outside the worktree may be approved without its folder.
   if (!paths.contains(copy)) return false;
   const mode = (before.mode ?? 0o644) & 0o777; // set-id bits do not survive a write anywhere

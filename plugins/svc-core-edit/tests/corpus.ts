@@ -1,6 +1,8 @@
 /** An edit as a model may write it, and what becomes of the file; undefined: it has to be refused. */
 export interface Case {
   name: string;
+  /** Default: `file_edit` */
+  tool?: "apply_patch";
   path: string;
   file: string;
   args: Record<string, unknown>;
@@ -305,5 +307,74 @@ function casesOf(sample: Sample): Case[] {
     args: { edits: [{ old, new: next }, { old: "nowhere", new: "there" }] },
     wanted: undefined,
   });
+  cases.push(...patchesOf(sample, quoted, edited));
+  return cases;
+}
+
+/** Patches as models write them for `apply_patch`. */
+function patchesOf(sample: Sample, quoted: string, edited: string): Case[] {
+  const { path, before, old, new: next, after } = sample;
+  const file = before + old + after;
+  const wanted = before + next + after;
+  const rows = (text: string) => text.replace(/\n$/, "").split("\n");
+  const marked = (mark: string, text: string) => rows(text).map((line) => mark + line);
+  /** The changed lines, with the lines around them that both have. */
+  const changed = (from: string, to: string, context = 3) => {
+    const [a, b] = [rows(from), rows(to)];
+    let [head, tail] = [0, 0];
+    while (a[head] === b[head]) head++;
+    while (a.at(-1 - tail) === b.at(-1 - tail) && tail < Math.min(a.length, b.length) - head) {
+      tail++;
+    }
+    const around = (lines: string[]) => lines.map((line) => ` ${line}`);
+    return [
+      ...around(a.slice(Math.max(0, head - context), head)),
+      ...a.slice(head, a.length - tail).map((line) => `-${line}`),
+      ...b.slice(head, b.length - tail).map((line) => `+${line}`),
+      ...around(a.slice(a.length - tail, a.length - tail + context)),
+    ];
+  };
+  const cases: Case[] = [];
+  const add = (name: string, lines: string[], given: Partial<Case> = {}) => {
+    const input = ["*** Begin Patch", `*** Update File: ${path}`, ...lines, "*** End Patch"];
+    cases.push({
+      ...{ name: `${path}: a patch: ${name}`, tool: "apply_patch", path, file, wanted },
+      ...{ args: { input: input.join("\n") }, ...given },
+    });
+  };
+  const hunk = changed(file, wanted);
+  const whole = [...marked("-", old), ...marked("+", next)];
+  const head = rows(old)[0]!;
+  add("three lines around", ["@@", ...hunk]);
+  add("no lines around", ["@@", ...whole]);
+  add("a head", [`@@ ${head.trim()}`, ...hunk]);
+  add("Windows line ends", ["@@", ...hunk], {
+    file: file.replaceAll("\n", "\r\n"),
+    wanted: wanted.replaceAll("\n", "\r\n"),
+  });
+  add("empty lines without their blank", ["@@", ...hunk.map((line) => line === " " ? "" : line)]);
+  add("two changes", ["@@", ...whole, "@@", `-${quoted}`, `+${edited}`], {
+    wanted: wanted.replace("it's", "it was"),
+  });
+  add("trailing blanks", ["@@", ...hunk.map((line) => line.startsWith("+") ? line : `${line} `)]);
+  const shifted = (line: string) =>
+    line.slice(1).trim() === "" ? line : `${line[0]}    ${line.slice(1)}`;
+  add("shifted to the right", ["@@", ...whole.map(shifted)]);
+  add("the head of two places", [`@@ ${head.trim()}`, ...whole.slice(1)], {
+    file: before + old + old + after,
+    wanted: undefined,
+  });
+  add("two places", ["@@", ...whole], { file: before + old + old + after, wanted: undefined });
+  add("another word", ["@@", ...whole.map((line) => line.replace(/^(-.*?)\w+/, "$1other"))], {
+    wanted: undefined,
+  });
+  add("two changes of which one has no place", ["@@", ...whole, "@@", "-nowhere", "+there"], {
+    wanted: undefined,
+  });
+  add("cut off", ["@@", ...hunk], {
+    args: { input: ["*** Begin Patch", `*** Update File: ${path}`, "@@", ...hunk].join("\n") },
+    wanted: undefined,
+  });
+  add("made already", ["@@", ...whole], { file: wanted, wanted: undefined });
   return cases;
 }

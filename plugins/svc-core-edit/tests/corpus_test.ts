@@ -12,10 +12,14 @@ Deno.test("edits as models write them, in twelve languages, are applied rightly 
   assert.equal(new Set(cases.map(({ path }) => path)).size, 12);
   const wrong: string[] = [];
   await using work = await project({});
-  for (const { name, path, file, args, wanted } of cases) {
+  for (const { name, tool, path, file, args, wanted } of cases) {
     await work.write(path, file);
     const context = toolContext({ worktree: work.path });
-    const { output } = await tools.call("file_edit", { path, ...args }, context);
+    const { output } = await tools.call(
+      tool ?? "file_edit",
+      tool === undefined ? { path, ...args } : args,
+      context,
+    );
     const text = new TextDecoder("utf-8", { ignoreBOM: true })
       .decode(await Deno.readFile(`${work.path}/${path}`));
     if (text === (wanted ?? file) && output.startsWith("Error:") === (wanted === undefined)) {

@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import type {
   ProcessRequest,
   ProcessResult,
@@ -43,8 +44,24 @@ const runCommand: ToolDefinition = {
   status: (args) => `$ ${args.command}`,
   confirm: (args, context) => `in ${folder(args, context)}\n$ ${args.command}`,
   details,
+  redirect: patchCall,
   handler: run,
 };
+
+/** The patch of a command that is `apply_patch` with a here-document alone, as some models are trained to write it. */
+function patchCall({ command, cwd }: ToolArguments) {
+  const [, folder, quote, , patch = ""] = APPLY_PATCH.exec(command) ?? [];
+  if (patch === "" || (quote === "" && /[$`\\]/.test(patch))) return undefined;
+  const input = patch.replace(
+    PATCHED,
+    (_, head, path) => head + join(cwd ?? "", folder ?? "", path),
+  );
+  return { name: "apply_patch", arguments: { input } };
+}
+
+const APPLY_PATCH =
+  /^\s*(?:cd\s+([\w./-]+)\s*&&\s*)?apply_?patch\s+<<\s*(['"]?)(\w+)\2[ \t]*\n([\s\S]*)\n\3\s*$/;
+const PATCHED = /^(\*\*\* (?:Add File|Update File|Delete File|Move to): )([^/].*)$/gm;
 
 async function run(args: ToolArguments, context: ToolContext): Promise<string> {
   const { command } = args;

@@ -43,6 +43,12 @@ const TABLE: Record<string, Row> = {
     aliases: ["edit"],
     spellings: { old_text: "old", new_text: "new" },
   },
+  apply_patch: {
+    category: "edit",
+    required: ["input"],
+    aliases: ["applypatch"],
+    spellings: { patch: "input" },
+  },
   glob: { category: "list", required: ["pattern"], others: ["path"] },
   grep: {
     category: "read",
