@@ -169,6 +169,11 @@ export const SETTINGS = {
     "auto",
     "How much the model reasons: off, on, auto, low, medium or high.",
   ),
+  wire: harmless(
+    () => z.literal(["auto", "chat", "native"]),
+    "auto",
+    "Protocol of providers that have one of their own: native, or chat completions; auto: native for anthropic.",
+  ),
   idle_timeout: harmless(
     positive,
     120,

@@ -35,7 +35,7 @@ interface BatchResult {
  * Neighbouring calls that only read run side by side; results are logged and returned in order.
  */
 export async function* runCalls(
-  reply: Pick<Reply, "tool_calls" | "reasoning_details">,
+  reply: Pick<Reply, "tool_calls">,
   scope: TurnScope,
 ): AsyncGenerator<TurnEvent, BatchResult> {
   const result: BatchResult = { calls: [], stop: false, refused: [], denied: [] };
@@ -54,9 +54,8 @@ export async function* runCalls(
       const outcome = yield* events.during(pending);
       const name = prepared.ok ? prepared.tool.name : prepared.name;
       const { args } = prepared;
-      const details = result.calls.length === 0 ? reply.reasoning_details : undefined;
       await logCall(
-        { name, input: args, call: callAsSent(call, name, args, details) },
+        { name, input: args, call: callAsSent(call, name, args) },
         outcome,
         scope,
         granted,
@@ -314,7 +313,6 @@ function callAsSent(
   { id, extra_content, function: sent }: WireToolCall,
   name: string,
   input: ToolArguments,
-  reasoning_details: Reply["reasoning_details"],
 ): ToolPart["call"] {
   const given = sendableArguments(sent.arguments);
   return {
@@ -322,7 +320,6 @@ function callAsSent(
     ...(sent.name !== name && { name: sent.name }),
     ...(given !== JSON.stringify(input) && { arguments: given }),
     ...(extra_content && { extra_content }),
-    ...(reasoning_details && { reasoning_details }),
   };
 }
 

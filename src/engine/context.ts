@@ -71,9 +71,10 @@ export class ProviderContext {
     return tools.reduce((sum, tool) => sum + 1 + charsOf(tool), this.prompt().length + 1);
   }
 
-  /** The messages of a request. The first is the system prompt. */
-  messages(): ChatMessage[] {
-    return [{ role: "system", content: this.prompt() }, ...this.#conversation.messages()];
+  /** The messages of a request to a provider. The first is the system prompt. */
+  messages({ name: provider, model }: Provider = this.#agent.provider): ChatMessage[] {
+    const conversation = this.#conversation.messages({ provider, model });
+    return [{ role: "system", content: this.prompt() }, ...conversation];
   }
 
   /**

@@ -1,5 +1,12 @@
 import type { ChatMessage, WireToolCall } from "../plugins/api.ts";
-import type { Attachment, Continued, NewPart, Turn, TurnStatus } from "../sessions/schema.ts";
+import type {
+  Attachment,
+  BackendState,
+  Continued,
+  NewPart,
+  Turn,
+  TurnStatus,
+} from "../sessions/schema.ts";
 import type { LeftOutResults } from "../sessions/results.ts";
 import type { TurnLog } from "../sessions/session.ts";
 
@@ -10,12 +17,14 @@ export interface Entry {
   turn: number;
   /** Position in the turn's parts; that of the first part for a whole reply. */
   part: number;
+  /** The backend whose reasoning blocks the message has. */
+  thought?: Served;
   /** The whole text of a tool result, of which the message may have less, until nothing is left of it; and the tool. */
   result?: { text: string; tool: string };
 }
 
 /** What serves a turn. */
-type Served = Pick<Turn, "provider" | "model">;
+export type Served = Pick<Turn, "provider" | "model">;
 type Command = Extract<NewPart, { type: "command" }>;
 type ReplyPart = Extract<NewPart, { type: "text" | "thinking" | "tool" }>;
 
@@ -90,9 +99,13 @@ export class Conversation {
     return this.#entries.slice(0, this.#begin()).map(({ message }) => message.content).join("\n\n");
   }
 
-  /** The messages after the system prompt. */
-  messages(): ChatMessage[] {
-    return this.#entries.slice(this.#begin()).map(({ message }) => message);
+  /** The messages after the system prompt, without the reasoning blocks of other backends. */
+  messages(to = this.#backend): ChatMessage[] {
+    return this.#entries.slice(this.#begin()).map(({ message, thought = to }) => {
+      if (thought?.provider === to?.provider && thought?.model === to?.model) return message;
+      const { reasoning_details: _, ...rest } = message;
+      return rest;
+    });
   }
 
   /** Whether the newest note with the first line of `note` is `note`. */
@@ -203,14 +216,21 @@ export class Conversation {
     const calls = this.#reply.flatMap(({ part, call, ...rest }) =>
       part.type === "tool" && call ? [{ ...rest, part, call }] : []
     );
+    const { continued = [], backend_state: state } = this.#reply[0]!.part;
+    const formerly = this.#foreign ? undefined : calls[0]?.part.call?.reasoning_details;
     const head = replyMessages({
       content: text("text"),
       thinking: text("thinking"),
-      continued: this.#reply[0]!.part.continued ?? [],
+      continued,
       tool_calls: calls.slice(0, MOST_CALLS).map(({ call }) => call),
-      reasoning_details: this.#foreign ? undefined : calls[0]?.part.call?.reasoning_details,
+      reasoning_details: state?.blocks ?? formerly,
     });
-    const entries: Entry[] = head.map((message) => ({ message, turn, part }));
+    const entries: Entry[] = head.map((message) => ({
+      message,
+      turn,
+      part,
+      ...(state && message.reasoning_details && { thought: state }),
+    }));
     for (const [i, { part, place, sent, call }] of calls.entries()) {
       if (i > 0 && i % MOST_CALLS === 0) {
         const tool_calls = calls.slice(i, i + MOST_CALLS).map(({ call }) => call);
@@ -333,7 +353,7 @@ export function replyMessages(
       role: "assistant",
       content: text === "" ? null : text,
       ...(thought !== "" && { reasoning_content: thought }),
-      ...(calls.length > 0 && reasoning_details && { reasoning_details }),
+      ...(end === undefined && reasoning_details && { reasoning_details }),
       ...(calls.length > 0 && { tool_calls: calls }),
     });
   };
@@ -346,13 +366,19 @@ export function replyMessages(
   return messages;
 }
 
+/** What the first part of a reply tells of it. */
+export interface ReplyFacts {
+  continued: Continued[];
+  backend_state?: BackendState;
+}
+
 /** The running turn of a session. What is appended goes into the log and into the conversation. */
 export class LoggedTurn {
   readonly #log: TurnLog;
   readonly #conversation?: Conversation;
   readonly #results?: LeftOutResults;
   #round = 0;
-  #continued: Continued[] = [];
+  #reply: ReplyFacts = { continued: [] };
   #parts = 0;
 
   /** @param conversation which has begun the turn. Default: a turn of no reply. */
@@ -371,10 +397,10 @@ export class LoggedTurn {
     return this.#parts;
   }
 
-  /** Begins a reply: the parts from here on belong to it. `continued` may be filled until the first of them. */
-  beginReply(continued: Continued[]): void {
+  /** Begins a reply: the parts from here on belong to it. `facts` may be filled until the first of them. */
+  beginReply(facts: ReplyFacts): void {
     this.#round++;
-    this.#continued = continued;
+    this.#reply = facts;
   }
 
   /**
@@ -411,9 +437,14 @@ export class LoggedTurn {
   #ofReply(part: NewPart): NewPart {
     if (this.#round === 0) return part;
     if (part.type !== "text" && part.type !== "thinking" && part.type !== "tool") return part;
-    const continued = this.#continued;
-    this.#continued = [];
-    return { ...part, round: this.#round, ...(continued.length > 0 && { continued }) };
+    const { continued, backend_state } = this.#reply;
+    this.#reply = { continued: [] };
+    return {
+      ...part,
+      round: this.#round,
+      ...(continued.length > 0 && { continued }),
+      ...(backend_state && { backend_state }),
+    };
   }
 }
 
@@ -439,11 +470,11 @@ const IMAGE = 5000;
 
 /** The characters that a message takes in a request. */
 export function sizeOf(
-  { content, images = [], tool_calls = [], reasoning_content = "" }: ChatMessage,
+  { content, images = [], tool_calls = [], reasoning_content = "", reasoning_details }: ChatMessage,
   echo_reasoning: boolean,
 ): number {
   let size = 40 + images.length * IMAGE + (content?.length ?? 0) +
-    (echo_reasoning ? reasoning_content.length : 0);
+    (echo_reasoning || reasoning_details ? reasoning_content.length : 0);
   for (const call of tool_calls) {
     size += 80 + call.function.name.length + call.function.arguments.length;
   }

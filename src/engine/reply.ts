@@ -1,10 +1,9 @@
 import type { Clock } from "../platform/clock.ts";
 import { jsonOr } from "../platform/files.ts";
-import type { ChatMessage, Usage, WireTool, WireToolCall } from "../plugins/api.ts";
+import type { ChatMessage, Provider, Usage, WireTool, WireToolCall } from "../plugins/api.ts";
 import { TextBuffer } from "../providers/deltas.ts";
-import type { Continued } from "../sessions/schema.ts";
 import { addUsage } from "./budget.ts";
-import { replyMessages } from "./conversation.ts";
+import { type ReplyFacts, replyMessages } from "./conversation.ts";
 import type { TurnError, TurnEvent, TurnResult } from "./events.ts";
 import { reasonOf, type TurnModels } from "./models.ts";
 import type { TurnScope } from "./scope.ts";
@@ -15,7 +14,7 @@ import type { TurnScope } from "./scope.ts";
  * @param window the size of the model's context window in tokens, where it is known
  */
 export async function* loggedReply(
-  messages: ChatMessage[],
+  messages: (provider: Provider) => ChatMessage[],
   tools: WireTool[],
   scope: TurnScope & {
     result: TurnResult;
@@ -47,8 +46,9 @@ export async function* loggedReply(
     max_tokens: scope.max_tokens ?? config.get("max_tokens"),
     retry_budget: config.get("retry_budget"),
   };
-  const continued: Continued[] = [];
-  log.beginReply(continued);
+  const facts: ReplyFacts = { continued: [] };
+  const { continued } = facts;
+  log.beginReply(facts);
   let arrived: ArrivedTexts = {
     texts: () => ({ thinking, content }),
     sizes: () => ({ thinking: 0, token: 0 }),
@@ -74,13 +74,16 @@ export async function* loggedReply(
         continue;
       }
       ({ thinking, content } = value);
+      const { reasoning_details: blocks } = value;
+      const { name: provider, model } = models.provider;
+      if (blocks !== undefined) facts.backend_state = { provider, model, blocks };
       kept = true;
       keep();
       for (const error of value.errors) error.message = mask(error.message);
       result.errors.push(...value.errors);
       result.status = value.status;
       result.reason = value.errors.map(reasonOf).findLast((reason) => reason !== "") ?? "";
-      ({ model: result.model, name: result.provider } = models.provider);
+      Object.assign(result, { model, provider });
       const size = window();
       if (Object.keys(value.usage).length > 0) {
         yield {
@@ -118,14 +121,15 @@ export interface ReplySettings {
 /** What is asked of a model, and for which run. */
 interface ReplyRequest {
   models: TurnModels;
-  messages: ChatMessage[];
+  /** The messages for the provider that is asked. */
+  messages: (provider: Provider) => ChatMessage[];
   tools: WireTool[];
   signal: AbortSignal;
   clock: Clock;
   run: number;
   settings: ReplySettings;
   /** Receives the positions in the reply where the model was asked to continue. */
-  continued?: Continued[];
+  continued?: ReplyFacts["continued"];
   response_format?: Record<string, unknown>;
   /** Is passed the texts so far with each attempt: an attempt without an answer loses its thinking. */
   onStream?: (texts: ArrivedTexts) => void;
@@ -142,7 +146,7 @@ export interface Reply {
   content: string;
   thinking: string;
   tool_calls: WireToolCall[];
-  /** What the backend expects to get back with the calls. */
+  /** What the backend expects to get back with the reply. */
   reasoning_details?: ChatMessage["reasoning_details"];
   status: "ok" | "truncated" | "empty" | "error";
   errors: TurnError[];
@@ -243,7 +247,6 @@ export async function* streamReply(request: ReplyRequest): AsyncGenerator<TurnEv
       );
     if (stream.tool_calls.length > 0 && !callCut) {
       reply.tool_calls = stream.tool_calls;
-      if (stream.reasoning_details) reply.reasoning_details = stream.reasoning_details;
       return ended(reply, stream, "ok");
     }
     if (!limited && !cut) return ended(reply, stream, "ok");
@@ -264,7 +267,8 @@ export async function* streamReply(request: ReplyRequest): AsyncGenerator<TurnEv
       request: callCut ? CALL_CUT : CONTINUE,
     });
     reply.continued = true;
-    messages = [...request.messages, ...replyMessages({ content, thinking, continued })];
+    const so_far = replyMessages({ content, thinking, continued });
+    messages = (provider) => [...request.messages(provider), ...so_far];
   }
 }
 
@@ -304,7 +308,7 @@ async function* readStream(
   const max_tokens = settings.max_tokens || undefined;
   const retry_cut = settings.stream_retries > 0;
   const options = { tools, max_tokens, signal, response_format, retry_cut, ...patience };
-  for await (const event of provider.chat(messages, options)) {
+  for await (const event of provider.chat(messages(provider), options)) {
     switch (event.type) {
       case "thinking":
         yield keep(event);
@@ -334,6 +338,7 @@ async function* readStream(
       case "done":
         stream.reason = event.reason.toLowerCase();
         stream.usage = event.usage;
+        stream.reasoning_details ??= event.reasoning_details;
         break;
     }
   }
@@ -366,6 +371,7 @@ function ended(
   error?: TurnError,
 ): Reply {
   reply.thinking += stream.thinking;
+  if (stream.reasoning_details) reply.reasoning_details = stream.reasoning_details;
   reply.status = status;
   if (error !== undefined) reply.errors.push(error);
   return reply;

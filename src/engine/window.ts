@@ -149,7 +149,7 @@ export async function* fittingReply(
     if (sent > LARGE) await pace.turn();
     const max_tokens = window.reply(size);
     const reply = yield* loggedReply(
-      context.messages(),
+      (provider) => context.messages(provider),
       tools,
       { ...scope, max_tokens },
       () => context.window(models.provider).known,

@@ -250,7 +250,7 @@ export interface ChatMessage {
   images?: { name: string; media_type: string; data: string }[];
   /** Earlier thinking, for providers with `echo_reasoning`. */
   reasoning_content?: string;
-  /** Reasoning blocks that the backend sent with the tool calls of this turn. */
+  /** Of role `assistant`: the reasoning blocks that this provider and model sent with it, unchanged. */
   reasoning_details?: Record<string, unknown>[];
   tool_calls?: WireToolCall[];
   /** For role `tool`: the id of the call that this message answers. */
@@ -293,7 +293,7 @@ export type StreamEvent =
   | {
     type: "tool_calls";
     tool_calls: WireToolCall[];
-    /** Reasoning blocks to send back with the calls in the same turn. */
+    /** Reasoning blocks to send back with the reply. */
     reasoning_details?: Record<string, unknown>[];
   }
   | {
@@ -314,7 +314,22 @@ export type StreamEvent =
     /** While the provider waits for a quota: when it opens, in milliseconds since 1970. Comes every 30 seconds. */
     retry_at?: number;
   }
-  | { type: "done"; reason: string; usage: Usage };
+  | {
+    type: "done";
+    reason: string;
+    usage: Usage;
+    /** Of a reply without tool calls: reasoning blocks to send back with it. */
+    reasoning_details?: Record<string, unknown>[];
+  };
+
+/**
+ * Translates the events of one answer in another protocol into chunks of the chat-completions protocol, and `[DONE]`.
+ * A delta may have `reasoning_details`, see {@linkcode ChatMessage}.
+ */
+export type EventTranslator = (
+  // deno-lint-ignore no-explicit-any
+  event: Record<string, any>,
+) => (Record<string, unknown> | "[DONE]")[];
 
 /** The value of the setting `reasoning`. */
 export type Reasoning = "off" | "on" | "auto" | "low" | "medium" | "high";
@@ -337,6 +352,8 @@ export interface ProviderOptions {
   /** 0 leaves the field out of the request. */
   max_tokens: number;
   reasoning: Reasoning;
+  /** The setting `wire`: whether a vendor's own protocol is spoken, where the provider has one. Default: `auto`. */
+  wire?: "auto" | "chat" | "native";
   /** Seconds without a byte from the backend after which a request fails. */
   idle_timeout: number;
   /** Seconds without content after which a stream fails, whatever else arrives. */

@@ -5,13 +5,14 @@ import { stripControl } from "../platform/terminal.ts";
 import type {
   ChatMessage,
   ChatOptions,
+  EventTranslator,
   Provider,
   ProviderClass,
   ProviderOptions,
   Reasoning,
   StreamEvent,
 } from "../plugins/api.ts";
-import { Assembler } from "./deltas.ts";
+import { Assembler, type ReplyPiece, replyPieces } from "./deltas.ts";
 import { BackendError, opening, type Peer, RefusedRequest, statusFailure } from "./failure.ts";
 import { type HttpAnswer, isOk, readText, sendRequest } from "./http.ts";
 import type { PlainNames } from "./plain_names.ts";
@@ -26,12 +27,15 @@ import { backoff } from "./retry.ts";
 import { dataEvents } from "./sse.ts";
 import { canonicalBase, COMPLETIONS, endpointUrl, isDeployment, originOf } from "./url.ts";
 
+type MaybePromise<T> = T | Promise<T>;
+
 /** The name of this class in the registry, for any backend of the protocol. */
 export const GENERIC_PROVIDER = "generic-compatible";
 
 /**
  * A provider for the chat-completions protocol (specification 4.10). Vendor providers extend it and
- * override `headers`, `payload`, `reasoningParameters` or `endpoint`.
+ * override `headers`, `payload`, `reasoningParameters` or `endpoint`. One that speaks another protocol overrides
+ * `replyPath`, `payload` and `translator`.
  *
  * A request that the backend rejects is sent again without the rejected parameter (`quirks.ts`). A backend that is
  * busy, fails or cannot be reached is asked again within `retry_budget`, and never before the time that it announces.
@@ -183,8 +187,26 @@ export class OpenAICompatibleProvider implements Provider {
     return { authorization: `Bearer ${api_key}` };
   }
 
-  /** The body of a completion request. */
-  protected payload(messages: ChatMessage[], options: ChatOptions): Record<string, unknown> {
+  /** The path of the endpoint for replies. */
+  protected replyPath(): string {
+    return COMPLETIONS;
+  }
+
+  /** What translates the events of an answer. Default: nothing, since they are chunks of the protocol. */
+  protected translator(): MaybePromise<EventTranslator | undefined> {
+    return undefined;
+  }
+
+  /** The parts of an assistant's message, for a protocol that keeps their order. */
+  protected pieces(message: ChatMessage): ReplyPiece[] {
+    return replyPieces(message);
+  }
+
+  /** The body of a request for a reply. */
+  protected payload(
+    messages: ChatMessage[],
+    options: ChatOptions,
+  ): MaybePromise<Record<string, unknown>> {
     const { temperature, reasoning } = this.options;
     const max_tokens = options.max_tokens ?? this.options.max_tokens;
     const stream = options.stream ?? true;
@@ -242,7 +264,8 @@ export class OpenAICompatibleProvider implements Provider {
       const { answer, names } = await this.#complete(messages, options);
       begun = true;
       try {
-        const events = completionEvents(answer, this.#peer(COMPLETIONS), options.cut);
+        const assembler = new Assembler(this.#peer(this.replyPath()), await this.translator());
+        const events = completionEvents(answer, assembler, options.cut);
         for await (const event of events) {
           brought ||= event.type !== "done";
           yield names?.event(event) ?? event;
@@ -287,24 +310,28 @@ export class OpenAICompatibleProvider implements Provider {
   ): Promise<{ answer: HttpAnswer; names?: PlainNames }> {
     const { signal, tools } = options;
     const reasoning = this.reasoningParameters(this.options.reasoning);
-    const { fields, headers } = await cacheKey(this.base_url, this.session_id);
+    const path = this.replyPath();
+    const { fields, headers } = await cacheKey(this.base_url, this.session_id, path);
     while (true) {
       const names = this.#plain_names
         ? new (await import("./plain_names.ts")).PlainNames(tools)
         : undefined;
       const taken = this.#strict.adapt(messages);
+      const offered = this.#refused.tools(tools);
       const payload = this.#refused.adapt({
-        ...names === undefined
-          ? this.payload(taken, options)
-          : this.payload(names.messages(taken), { ...options, tools: names.tools(tools) }),
+        ...await this.payload(names?.messages(taken) ?? taken, {
+          ...options,
+          tools: names?.tools(offered) ?? offered,
+        }),
         ...fields,
       });
-      const answer = await this.#send("POST", COMPLETIONS, { payload, headers, signal });
+      const answer = await this.#send("POST", path, { payload, messages: taken, headers, signal });
       if (isOk(answer)) return { answer, names };
-      const failure = await completionFailure(answer, this.#peer(COMPLETIONS), this.clock);
+      const failure = await completionFailure(answer, this.#peer(path), this.clock);
       if (failure.kind === "overflow") throw failure;
       if (this.#refused.learn(failure, payload, reasoning)) continue;
-      if (this.#strict.learn(failure, payload.messages as ChatMessage[])) continue;
+      const sent = (payload.messages ?? payload.input ?? []) as Partial<ChatMessage>[];
+      if (this.#strict.learn(failure, taken, sent)) continue;
       if (names === undefined && failure.kind === "permanent") {
         const { wantsPlainNames } = await import("./plain_names.ts");
         this.#plain_names = wantsPlainNames(failure, messages, tools); // also for later requests
@@ -317,14 +344,16 @@ export class OpenAICompatibleProvider implements Provider {
   async #send(
     method: "GET" | "POST",
     path: string,
-    { payload, headers, signal }: {
+    { payload, messages, headers, signal }: {
       payload?: Record<string, unknown>;
+      /** Those that the payload is made of. */
+      messages?: ChatMessage[];
       headers?: Record<string, string>;
       signal?: AbortSignal;
     },
   ): Promise<HttpAnswer> {
     const { user_agent, idle_timeout, content_timeout } = this.options;
-    const body = payload && await requestBody(payload, this.options.pace);
+    const body = payload && await requestBody(payload, messages, this.options.pace);
     signal?.throwIfAborted();
     return await sendRequest({
       method,
@@ -378,20 +407,19 @@ const PIECE = 256 * 1024;
 /** The JSON of a request. A large one is made in pieces, each in a turn of `pace`, and sent in pieces. */
 async function requestBody(
   payload: Record<string, unknown>,
+  messages: ChatMessage[] = [],
   pace: ProviderOptions["pace"],
 ): Promise<string | Blob> {
-  const messages = (payload.messages ?? []) as ChatMessage[];
+  const list = payload.messages === undefined ? "input" : "messages";
   const chars = messages.reduce((sum, message) => sum + charsOf(message), 0);
   if (chars <= LARGE || pace === undefined) return JSON.stringify(payload);
   const mark = crypto.randomUUID();
-  const [before, after] = JSON.stringify({ ...payload, messages: [mark] }).split(`"${mark}"`);
+  const [before, after] = JSON.stringify({ ...payload, [list]: [mark] }).split(`"${mark}"`);
   const parts: Blob[] = [];
   let text = before!;
-  for (const [i, message] of messages.entries()) {
+  for (const [i, item] of (payload[list] as object[]).entries()) {
     if (i > 0) text += ",";
-    for (
-      const piece of charsOf(message) > PIECE ? jsonPieces(message) : [JSON.stringify(message)]
-    ) {
+    for (const piece of jsonPieces(item)) {
       text += piece;
       if (text.length < PIECE) continue;
       parts.push(new Blob([text]));
@@ -402,8 +430,9 @@ async function requestBody(
   return new Blob([...parts, text + after]);
 }
 
-function charsOf({ content, tool_calls = [] }: ChatMessage): number {
+function charsOf({ content, images = [], tool_calls = [] }: ChatMessage): number {
   let chars = content?.length ?? 0;
+  for (const { data } of images) chars += data.length;
   for (const call of tool_calls) chars += call.function.arguments.length;
   return chars;
 }
@@ -441,10 +470,9 @@ const MAX_ERROR_BODY = 64 * 1024;
  */
 async function* completionEvents(
   answer: HttpAnswer,
-  peer: Peer,
+  assembler: Assembler,
   cut?: (arrived: number) => void,
 ): AsyncGenerator<StreamEvent> {
-  const assembler = new Assembler(peer);
   let refused = false;
   try {
     for await (const data of dataEvents(() => answer.read())) {

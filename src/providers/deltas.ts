@@ -1,14 +1,24 @@
 import { mintId } from "../platform/files.ts";
-import type { StreamEvent, Usage, WireToolCall } from "../plugins/api.ts";
+import type {
+  ChatMessage,
+  EventTranslator,
+  StreamEvent,
+  Usage,
+  WireToolCall,
+} from "../plugins/api.ts";
 import { BackendError, type Peer, reportedFailure } from "./failure.ts";
 import { isJson } from "./sse.ts";
 
 /**
  * Converts the JSON texts of one completion, streamed chunks or a whole document, into stream events
  * (specification 6.2). `push` returns reasoning and content; `end` returns the tool calls and `done`.
+ *
+ * The answer of another protocol is translated first. Its reasoning blocks get their position in the reply, so that
+ * `replyPieces` finds it again.
  */
 export class Assembler {
   readonly #peer: Peer;
+  readonly #translate: EventTranslator | undefined;
   readonly #calls = new ToolCallDeltas((text, cost) => this.#keep(text, cost));
   readonly #details = new ReasoningDetails();
   #reason = "";
@@ -18,9 +28,12 @@ export class Assembler {
   #several = false;
   #kept = 0;
   #arrived = 0;
+  /** Characters of text so far. */
+  #text = 0;
 
-  constructor(peer: Peer) {
+  constructor(peer: Peer, translate?: EventTranslator) {
     this.#peer = peer;
+    this.#translate = translate;
   }
 
   /** The memory that the content so far takes; it grows with each piece. */
@@ -58,7 +71,14 @@ export class Assembler {
     if (text.trim() === "[DONE]") this.#done = true;
     // Any data other than an object and the end mark is a keep-alive.
     if (this.#done || !text.trimStart().startsWith("{")) return;
-    const chunk = this.#parse(text);
+    const event = this.#parse(text);
+    for (const chunk of this.#translate?.(event) ?? [event]) {
+      if (chunk === "[DONE]") this.#done = true;
+      else yield* this.#chunk(chunk);
+    }
+  }
+
+  *#chunk(chunk: Fields): Generator<StreamEvent> {
     if (chunk.error) throw reportedFailure(chunk.error, this.#peer);
     if (isFailure(chunk)) throw reportedFailure(chunk, this.#peer);
     this.#usage = { ...this.#usage, ...usageOf(object(chunk.usage)) };
@@ -70,7 +90,10 @@ export class Assembler {
     this.#began = true;
     if (part.reasoning_details) {
       this.#keep(JSON.stringify(part.reasoning_details));
-      this.#details.push(part.reasoning_details);
+      const after = { text: this.#text, calls: this.#calls.size };
+      this.#details.push(
+        this.#translate ? placed(part.reasoning_details, after) : part.reasoning_details,
+      );
     }
     yield* this.#thinking(part);
     yield* this.#content(part.content ?? part.refusal);
@@ -93,7 +116,12 @@ export class Assembler {
     }
     const implied = calls.length > 0 ? "tool_calls" : "stop";
     const reason = this.#reason || (this.#done ? implied : "eof");
-    yield { type: "done", reason, usage: this.#usage };
+    yield {
+      type: "done",
+      reason,
+      usage: this.#usage,
+      ...(reasoning_details && calls.length === 0 && { reasoning_details }),
+    };
   }
 
   #parse(text: string): Fields {
@@ -121,6 +149,7 @@ export class Assembler {
 
   *#content(content: unknown): Generator<StreamEvent> {
     if (typeof content === "string") {
+      this.#text += content.length;
       if (content !== "") yield { type: "token", content: this.#keep(content) };
     } else if (Array.isArray(content)) {
       for (const item of content.map(object)) {
@@ -284,6 +313,11 @@ class ToolCallDeltas {
     this.#keep = keep;
   }
 
+  /** The number of calls that have begun. */
+  get size(): number {
+    return this.#calls.length;
+  }
+
   /** Adds the deltas of one chunk. */
   push(deltas: Delta[]): void {
     const touched = new Set<Parts>();
@@ -422,4 +456,38 @@ function merge(block: Detail, piece: Detail): void {
     if (value !== null && value !== undefined) block[key] = value;
   }
   block[text] = whole;
+}
+
+/** Where in its reply a block came: after so many characters of text, and so many calls. */
+interface Position {
+  text: number;
+  calls: number;
+}
+
+function placed(blocks: Detail[], after: Position): Detail[] {
+  const first = after.text === 0 && after.calls === 0;
+  return first ? blocks : blocks.map((block) => ({ ...block, after }));
+}
+
+/** A part of a reply in the order in which the backend sent it. */
+export type ReplyPiece = { text: string } | { call: WireToolCall } | { block: Detail };
+
+/** The parts of an assistant's message for a protocol that keeps their order. */
+export function replyPieces(
+  { content, tool_calls = [], reasoning_details = [] }: ChatMessage,
+): ReplyPiece[] {
+  const pieces: ReplyPiece[] = [];
+  const from = { text: 0, calls: 0 };
+  const upTo = ({ text, calls }: Position) => {
+    const piece = (content ?? "").slice(from.text, text);
+    if (piece.trim() !== "") pieces.push({ text: piece });
+    pieces.push(...tool_calls.slice(from.calls, calls).map((call) => ({ call })));
+    Object.assign(from, { text, calls });
+  };
+  for (const { after, ...block } of reasoning_details) {
+    upTo(after as Position | undefined ?? from);
+    pieces.push({ block });
+  }
+  upTo({ text: Infinity, calls: Infinity });
+  return pieces;
 }

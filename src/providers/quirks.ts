@@ -14,17 +14,19 @@ export class RefusedParameters {
 
   /** Whether the request can be sent again without the parameter that the backend rejected. */
   learn(failure: BackendError, payload: Payload, reasoning: Payload): boolean {
-    const formatted = "response_format" in payload && !this.#names.has("response_format");
+    const format = ["response_format", "text"].find((name) => name in payload) ?? "";
+    const formatted = format !== "";
     if (failure.status !== 400 && failure.status !== 422) {
       // Servers that fail while they compile the format send 500.
       if (failure.status < 500 || !formatted || !FORMAT.test(failure.message)) return false;
-      this.#names.add("response_format");
+      this.#names.add(format);
       return true;
     }
     const signs: [name: string, sign: RegExp][] = [
       ["stream_options", /stream_options|include_usage/],
+      ["include", /encrypted.?content/i],
       ...Object.keys(reasoning).map((name): [string, RegExp] => [name, RegExp(`\\b${name}\\b`)]),
-      ["response_format", FORMAT],
+      [format, FORMAT],
       ["max_tokens", /max_completion_tokens/],
       ["prompt_cache_key", /prompt_cache_key/],
       // The user has to correct a temperature that is out of range.
@@ -35,18 +37,20 @@ export class RefusedParameters {
     const culprit = signs.find(([name, sign]) => name in payload && sign.test(failure.message));
     if (culprit === undefined && this.#keywords.learn(failure.message, payload.tools)) return true;
     // A backend that does not know the format may say anything.
-    const name = culprit?.[0] ?? (formatted ? "response_format" : undefined);
+    const name = culprit?.[0] ?? (formatted ? format : undefined);
     if (name !== undefined) this.#names.add(name);
     return name !== undefined;
+  }
+
+  /** The tools as this backend accepts them. */
+  tools(tools: WireTool[] | undefined): WireTool[] | undefined {
+    return tools && this.#keywords.adapt(tools);
   }
 
   /** The payload as this backend accepts it. */
   adapt(payload: Payload): Payload {
     const adapted = { ...payload };
     for (const name of this.#names) delete adapted[name];
-    if (Array.isArray(payload.tools)) {
-      adapted.tools = this.#keywords.adapt(payload.tools as WireTool[]);
-    }
     if (this.#names.has("stream")) delete adapted.stream_options;
     if (this.#names.has("max_tokens")) adapted.max_completion_tokens = payload.max_tokens;
     return adapted;
@@ -76,13 +80,20 @@ const CACHE_KEYS: Record<string, { field: string } | { header: string }> = {
 
 /**
  * The fields and headers that tell the backend at a base URL which conversation a request belongs to: a hash, since
- * the name of a session is no concern of a backend.
+ * the name of a session is no concern of a backend. The Responses protocol has its field at every address.
+ *
+ * @param path of the endpoint
  */
 export async function cacheKey(
   base_url: string,
   session_id: string,
+  path: string,
 ): Promise<{ fields: Record<string, string>; headers: Record<string, string> }> {
-  const key = URL.canParse(base_url) ? CACHE_KEYS[new URL(base_url).hostname] : undefined;
+  const key = path.endsWith("/responses")
+    ? CACHE_KEYS["api.openai.com"]
+    : URL.canParse(base_url)
+    ? CACHE_KEYS[new URL(base_url).hostname]
+    : undefined;
   if (key === undefined || session_id === "") return { fields: {}, headers: {} };
   const hash = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(session_id));
   const id = new Uint8Array(hash, 0, 16).toHex();
@@ -178,11 +189,20 @@ export class StrictMessages {
     return this.#reasoning;
   }
 
-  /** Whether the request was rejected for its messages and can be sent again with adapted ones. */
-  learn({ status, message }: BackendError, sent: ChatMessage[]): boolean {
+  /**
+   * Whether the request was rejected for its messages and can be sent again with adapted ones.
+   *
+   * @param messages as `adapt` returned them
+   * @param sent in the form of the protocol
+   */
+  learn(
+    { status, message }: BackendError,
+    messages: ChatMessage[],
+    sent: Partial<ChatMessage>[],
+  ): boolean {
     if (
       !this.#blind && FORM.includes(status) && IMAGES.test(message) &&
-      sent.some(({ content }) => Array.isArray(content))
+      messages.some(({ images }) => images !== undefined)
     ) return this.#blind = true;
     // Servers that fail while they render the prompt template send 500.
     if (status !== 400 && status !== 422 && status !== 500) return false;

@@ -194,6 +194,7 @@ export function sharedOptions(config: ConfigView, session_id: string): SharedOpt
     user_agent: `svc/${VERSION}`,
     temperature: config.get("temperature"),
     max_tokens: config.get("max_tokens"),
+    wire: config.get("wire"),
     reasoning: reasoning === false ? "off" : reasoning === true ? "on" : reasoning,
     idle_timeout: config.get("idle_timeout"),
     content_timeout: config.get("content_timeout"),

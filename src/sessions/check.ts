@@ -135,12 +135,18 @@ const POSITIONS = [
   ...["results_max", "results_since", "results_from", "results_part"],
 ];
 
-function isOfReply({ round, continued = [] }: Fields): boolean {
-  return isOptionalInteger(round) && Array.isArray(continued) &&
+function isOfReply({ round, continued = [], backend_state }: Fields): boolean {
+  return isOptionalInteger(round) && isBackendState(backend_state) && Array.isArray(continued) &&
     continued.every((each) =>
       isObject(each) && Number.isSafeInteger(each.text) && Number.isSafeInteger(each.thinking) &&
       typeof each.request === "string"
     );
+}
+
+function isBackendState(state: unknown): boolean {
+  if (state === undefined) return true;
+  return isObject(state) && typeof state.provider === "string" &&
+    typeof state.model === "string" && Array.isArray(state.blocks) && state.blocks.every(isObject);
 }
 
 function isCall(call: unknown): boolean {

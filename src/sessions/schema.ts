@@ -8,14 +8,20 @@ const stamp = { timestamp: z.string() };
 
 /**
  * The reply that a part comes from, so that later requests repeat it byte for byte. Parts with the same `round`
- * are one reply. `continued`, on the first of them, tells where the model was asked to continue: the characters
- * of text and thinking before the request, and the request.
+ * are one reply. On the first of them, `continued` tells where the model was asked to continue: the characters
+ * of text and thinking before the request, and the request; `backend_state` has the reasoning blocks that the
+ * backend expects back with the reply, and the backend.
  */
 const reply = {
   round: z.optional(z.int()),
   continued: z.optional(z.array(
     z.object({ text: z.int(), thinking: z.int(), request: z.string() }),
   )),
+  backend_state: z.optional(z.object({
+    provider: z.string(),
+    model: z.string(),
+    blocks: z.array(z.record(z.string(), z.unknown())),
+  })),
 };
 
 /** A call as the backend sent it, where `name` and `input` do not say it. */
@@ -24,7 +30,7 @@ const call = z.object({
   name: z.optional(z.string()),
   arguments: z.optional(z.string()),
   extra_content: z.optional(z.record(z.string(), z.unknown())),
-  /** Those of the whole reply, with its first call. */
+  /** Those of the whole reply, in logs without `backend_state`. */
   reasoning_details: z.optional(z.array(z.record(z.string(), z.unknown()))),
 });
 
@@ -84,6 +90,7 @@ export const part = z.discriminatedUnion("type", [
   z.object({ type: z.literal("system"), text: z.string(), ...stamp }),
 ]);
 export type Part = z.infer<typeof part>;
+export type BackendState = NonNullable<(Part & { type: "text" })["backend_state"]>;
 export type Continued = NonNullable<(Part & { type: "text" })["continued"]>[number];
 /** A part without the timestamp that the log adds. */
 export type NewPart = Part extends infer P ? (P extends Part ? Omit<P, "timestamp"> : never)

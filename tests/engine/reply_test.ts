@@ -35,7 +35,7 @@ async function reply(streams: StreamEvent[][], settings: Partial<ReplySettings> 
       quota_wait: { seconds: 0 },
       now: () => clock.now(),
     }),
-    messages: [{ role: "user", content: "hello" }],
+    messages: () => [{ role: "user", content: "hello" }],
     tools: [],
     signal: new AbortController().signal,
     run: 1,
