@@ -211,7 +211,7 @@ const MAX_DEPTH = 3;
 export function agentEngine(tree: Tree, agent: Agent): Engine {
   const { workspace, runs, operator, headless, fallbacks } = tree;
   const { config, tools, clock, paths: { worktree } } = workspace;
-  const guard = tree.immutable ? workspace.guard.sealed() : workspace.guard;
+  const guard = (tree.immutable ? workspace.guard.sealed() : workspace.guard).of(agent.lineage);
   const { session, run, role, job, memory, authority, backend, grants = new Grants() } = agent;
   const session_id = session.id || session.name;
   const others = fallbacks.filter(({ base_url, model }) =>

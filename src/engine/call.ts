@@ -1,3 +1,4 @@
+import { relative } from "node:path";
 import type {
   ConfigView,
   ToolArguments,
@@ -232,7 +233,11 @@ async function* startCall(
   await changes.before(tool, args, paths, session.name);
   const message = changes.warning();
   if (message !== "") yield { type: "notice", run, level: "warning", message };
-  const options = { max_result_chars: config.get("tool_max_result_chars"), clock, mask };
+  const set = config.get("tool_max_result_chars") || Infinity;
+  const max_result_chars = async (length: number) =>
+    Math.min(set, await scope.room?.(length) ?? Infinity);
+  const keep = async (whole: string) =>
+    relative(paths.worktree, await session.kept.keepText(whole));
   const progress = new Progress({
     clock,
     mask,
@@ -240,9 +245,11 @@ async function* startCall(
   });
   const context: ToolContext = {
     ...contextAt(paths, environment),
+    max_result: await max_result_chars(0),
     progress: (text) => progress.write(text),
   };
-  const outcome = runTool(tool, args, context, options).finally(() => progress.end());
+  const outcome = runTool(tool, args, context, { max_result_chars, clock, mask, keep })
+    .finally(() => progress.end());
   return { granted, outcome };
 }
 
@@ -324,7 +331,7 @@ function callAsSent(
 }
 
 /**
- * Writes the tool part of the log (specification 2.13, 8). The model is sent the whole output.
+ * Writes the tool part of the log (specification 2.13, 8). The model is sent the whole output, by later processes too.
  *
  * @param granted whether the call was not refused; a refusal is logged as it is
  */
@@ -353,7 +360,7 @@ async function logCall(
     is_error,
     ...(analysis === "" ? {} : { analysis }),
   };
-  scope.log.append(logged, output, leftOut);
+  scope.log.append(logged, output, logged.output !== output);
 }
 
 /** An output cut at `session_tool_max_chars`; 0 means unlimited. */

@@ -484,12 +484,19 @@ export function sizeOf(
 /** Characters by which a text must exceed a limit, so that cutting it saves more than the marker takes. */
 const MARKER = 300;
 
+/** What a result that was cut says of the file of the whole (`withoutMiddle`). */
+const WHOLE = /; the whole is in \S+, for file_read and grep/;
+
 /** The beginning of a tool result, and how to get the rest. */
 export function shortened(text: string, most: number, tool: string): string {
   if (text.length <= most + MARKER) return text;
   const boundary = text.lastIndexOf("\n", most);
   const kept = text.slice(0, boundary >= most / 2 ? boundary : most).toWellFormed();
   const what = kept === "" ? "This result" : "The rest of this result";
+  const whole = WHOLE.exec(text)?.[0] ?? "";
+  if (whole !== "" && !kept.includes(whole)) {
+    return `${kept}${kept === "" ? "" : "\n"}[${what} was left out to make room${whole}]`;
+  }
   return `${kept}${kept === "" ? "" : "\n"}[${what} was left out to make room: ${
     text.length - kept.length
   } of ${text.length} characters. If it is needed and the call changes nothing, call ${tool} again, for a smaller ` +

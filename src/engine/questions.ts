@@ -5,7 +5,7 @@ import type { Grants } from "../policy/grants.ts";
 import { actionOf } from "../policy/policy.ts";
 import { type AskPolicy, askPolicy } from "../policy/roles.ts";
 import type { PermissionEntry } from "../sessions/schema.ts";
-import { truncate } from "../tools/execute.ts";
+import { withoutMiddle } from "../tools/execute.ts";
 import type { Agent, Lead, Tree } from "./agents.ts";
 import { withoutThinking } from "./reply.ts";
 import type { CallHooks, Question } from "./tools/core.ts";
@@ -300,7 +300,7 @@ function messages(request: Consultation): ChatMessage[] {
     {
       role: "user",
       content: sections.filter(([, text]) => text !== "")
-        .map(([title, text]) => `## ${title}\n\n${truncate(text, LONGEST_TEXT)}`).join("\n\n"),
+        .map(([title, text]) => `## ${title}\n\n${withoutMiddle(text, LONGEST_TEXT)}`).join("\n\n"),
     },
   ];
 }

@@ -106,6 +106,8 @@ export interface TurnScope {
   repetition?: Repetition;
   /** The project's own checker, where the settings have one and the turn may change files. */
   checker?: Checker;
+  /** The characters that a result of so many may have in the context of the model. Default: any number. */
+  room?: (length: number) => Promise<number>;
   /** How the model gives an answer that must satisfy a schema, for a task with one. */
   answer?: StructuredAnswer;
 }

@@ -326,7 +326,7 @@ async function* runRounds(
   context: ProviderContext,
   scope: CheckedScope & { models: TurnModels },
 ): AsyncGenerator<TurnEvent> {
-  const { agent: { session, run, meter }, tools, signal, result, checker, counted } = scope;
+  const { agent: { session, run, meter }, tools, signal, result, checker, counted, models } = scope;
   const { most } = counted;
   let refusals = 0;
   for (;; counted.round++) {
@@ -351,7 +351,9 @@ async function* runRounds(
     }
     await session.share(); // a process that lost the session runs no more tools
     checker?.begin();
-    const batch = yield* (await import("./call.ts")).runCalls(reply, scope);
+    const window = context.window(models.provider);
+    const room = (length: number) => window.room(length, reply.tool_calls.length, signal);
+    const batch = yield* (await import("./call.ts")).runCalls(reply, { ...scope, room });
     const complaints = await checker?.endRound() ?? "";
     if (complaints !== "") scope.log.append({ type: "user", text: complaints });
     result.tool_calls.push(...batch.calls);

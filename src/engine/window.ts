@@ -12,6 +12,8 @@ const DENSITY = 0.3;
 const USED = 0.95;
 /** Tokens of a request from which on the backend is asked for the window. No usable model has a smaller one. */
 const ASK_FROM = 8000;
+/** Characters that every result may have: a smaller part tells nothing. */
+const LEAST_RESULT = 1000;
 /** How many times the window an estimate must be, so that the request is not even tried. */
 const CERTAIN = 1.5;
 
@@ -28,6 +30,8 @@ export class ContextWindow {
   /** The window that refused requests have shown, in tokens. */
   #learnt: number | undefined;
   #counted: { chars: number; tokens: number } | undefined;
+  /** Characters of the last request. */
+  #sent = 0;
 
   constructor(provider: Provider, config: ConfigView) {
     this.#provider = provider;
@@ -78,8 +82,23 @@ export class ContextWindow {
     return (size - (this.reply(size) || ASK_FROM / 2)) * USED;
   }
 
-  /** Learns the size of a request that the backend has counted. */
+  /**
+   * The characters that a result of `length` may have: its share of half of the tokens that the last request and its
+   * reply leave. The backend is asked for the window when the next request would ask.
+   *
+   * @param results how many results share them
+   */
+  async room(length: number, results: number, signal: AbortSignal): Promise<number> {
+    const size = await this.size(this.#sent + length, signal).catch(() => this.known);
+    if (size === undefined) return Infinity;
+    const left = this.limit(size) - this.tokens(this.#sent);
+    const density = this.tokens(this.#sent + 1) - this.tokens(this.#sent);
+    return Math.max(LEAST_RESULT, Math.floor(left / 2 / results / density));
+  }
+
+  /** Learns the size of a request that was sent, and that the backend has counted where it reports it. */
   count(chars: number, { prompt_tokens: tokens = 0 }: Reply["usage"]): void {
+    this.#sent = chars;
     if (tokens > 0) this.#counted = { chars, tokens };
   }
 
@@ -155,7 +174,7 @@ export async function* fittingReply(
       () => context.window(models.provider).known,
     );
     window = context.window(models.provider); // a fallback may have answered
-    if (!reply.continued) window.count(sent, reply.usage);
+    window.count(sent, reply.continued ? {} : reply.usage);
     const refusal = reply.errors.find(({ kind }) => kind === "overflow");
     if (refusal === undefined) return reply;
     window.refuse(sent, refusal.window);

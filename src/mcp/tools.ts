@@ -88,18 +88,19 @@ export class McpTools {
       hooks.started?.(activityLine(tool, prepared.args));
       const { signal } = hooks;
       const { environment } = authorization;
+      const max_result_chars: number = config.get("tool_max_result_chars");
       const context = {
         config,
         paths: authorization.paths,
         signal,
         session: "",
         reads: this.#policy.reads(),
+        max_result: max_result_chars || undefined,
         key: (name: string, address: string) => this.#workspace.key(name, address),
         run: (request: ProcessRequest) =>
           sandbox.run({ ...request, env: { ...request.env, ...environment } }, signal),
       };
       const mask = (text: string) => this.#workspace.mask(text);
-      const max_result_chars = config.get("tool_max_result_chars");
       const outcome = await runTool(tool, prepared.args, context, {
         max_result_chars,
         clock,

@@ -70,7 +70,7 @@ export async function runProcess(
     throw error;
   }
   watchdog?.watch(child.pid);
-  const output = new BoundedText(request.max_output ?? 200_000);
+  const output = new BoundedText(request.max_output ?? 2_000_000);
   const streams = request.errors === false ? [child.stdout] : [child.stdout, child.stderr];
   const pipes = streams.map((stream) =>
     new Pipe(stream, (text) => {

@@ -95,7 +95,7 @@ export interface ProcessRequest {
   /**
    * Characters of output to keep: half of them from the start, half from the end.
    *
-   * @default {200_000}
+   * @default {2_000_000}
    */
   max_output?: number;
   /** `false` discards standard error. Default: it is part of the output. */
@@ -155,6 +155,11 @@ export interface ToolContext {
    *   start.
    */
   run(request: ProcessRequest): Promise<ProcessResult>;
+  /**
+   * Characters that the result may have, so that it fits the model's context. A longer one is cut in the middle, and
+   * the whole is kept in a file. Default: any number.
+   */
+  readonly max_result?: number;
   /**
    * Shows text of a running call to the person: the output of a program, or how far a long call is. It is shown line by
    * line, a few times a second, and not all of it when much comes at once. The log and the model get the result only.

@@ -2,6 +2,7 @@ import { basename, dirname } from "node:path";
 import { errorMessage, SvcError } from "../platform/error.ts";
 import { exists } from "../platform/files.ts";
 import type { ToolPaths } from "../plugins/api.ts";
+import { keptFolder } from "../sessions/files.ts";
 import { PASSWORDS } from "../store/link.ts";
 
 /** The real path of a tool's path argument, and how the policy protects it. */
@@ -11,12 +12,17 @@ export interface Location {
   /** True for the worktree and every path in it. */
   inside: boolean;
   /**
-   * `read`: a file with keys, closed to every tool. `write`: svc's state and settings and git's own files
+   * `read`: a file with keys, or one that another session keeps, closed to every tool. `write`: svc's state and settings and git's own files
    * under any name. They decide what an agent may do or run code later, so a change needs an approval.
    */
   protected: false | "write" | "read";
-  /** True for svc's own state and settings when the agent is immutable: no approval opens them. */
+  /**
+   * True for what sessions keep of results, and for svc's own state and settings when the agent is immutable: no
+   * approval opens them for writing.
+   */
   sealed: boolean;
+  /** Whether it is what a session keeps of results, which the agent's own tools gave it. */
+  kept: boolean;
 }
 
 /** The directories that {@linkcode WorktreeGuard} protects. */
@@ -30,6 +36,8 @@ export interface GuardOptions {
   secrets?: string[];
   /** Whether the agent is immutable (specification 5.3.9). Default: no. */
   sealed?: boolean;
+  /** The agent's session and its ancestors: what they keep of results can be read. Default: none. */
+  lineage?: readonly string[];
 }
 
 /** The file in `~/.config/svc` that holds the tokens of the HTTP API. */
@@ -72,6 +80,11 @@ export class WorktreeGuard {
     return this.#sealed ??= new WorktreeGuard({ ...this.#options, sealed: true });
   }
 
+  /** The same guard for an agent of the last of these sessions, which descends from the others. */
+  of(lineage: readonly string[]): WorktreeGuard {
+    return new WorktreeGuard({ ...this.#options, lineage });
+  }
+
   /** The protected paths as they are now, for the checks of one call. */
   context(): PathContext {
     return new PathContext(this.#options);
@@ -110,7 +123,7 @@ class CallPaths implements ToolPaths {
   /** @throws SvcError `bad_path`, or Deno.errors.PermissionDenied for a path that this call may not use. */
   resolve(path: string): string {
     const { real, inside, protected: protection } = this.#context.locate(path);
-    if (protection === "read") throw holdsKeys(path);
+    if (protection === "read") throw refused(`${path} ${this.#context.closedBecause(real)}`);
     if (inside || this.#isApproved(real)) return real;
     throw refused(`${path} leads outside the worktree, to ${real}, and was not approved`);
   }
@@ -151,7 +164,7 @@ class CallPaths implements ToolPaths {
   /** Throws unless `path` still leads to `real` and that is the opened file. */
   #verify(path: string, real: string, opened: Deno.FileInfo): void {
     if (!opened.isFile) throw notRegular(path);
-    if (this.#context.holdsKeys(opened)) throw holdsKeys(path);
+    if (this.#context.holdsKeys(opened)) throw refused(`${path} ${HOLDS_KEYS}`);
     if (this.resolve(path) === real && isStillAt(real, opened)) return;
     throw new SvcError("path_changed", `${path} was replaced while it was being opened.`, {
       hint: "Nothing was read or written; look at it again.",
@@ -187,12 +200,18 @@ export class PathContext {
   readonly #roots: string[];
   readonly #own: string[];
   readonly #sealed: boolean;
+  readonly #state: string;
+  readonly #lineage: readonly string[];
   readonly #heads = new Map<string, boolean>();
   readonly #keyFiles: string[];
   #keys: Deno.FileInfo[] | undefined;
 
-  constructor({ worktree, state, user, secrets: further = [], sealed = false }: GuardOptions) {
+  constructor(
+    { worktree, state, user, secrets: further = [], sealed = false, lineage = [] }: GuardOptions,
+  ) {
     this.worktree = worktree;
+    this.#state = state;
+    this.#lineage = lineage;
     const realUser = realFolder(worktree, user);
     const inWorktree = (path: string) => fold(realPathOrName(worktree, path));
     const links = linksIn(realUser);
@@ -212,7 +231,8 @@ export class PathContext {
   locate(path: string): Location {
     const real = realPath(this.worktree, path);
     const inside = within(this.worktree, real);
-    return { real, inside, protected: this.protection(real), sealed: this.isSealed(real) };
+    const kept = this.#keptBy(real) === "own";
+    return { real, inside, protected: this.protection(real), sealed: this.isSealed(real), kept };
   }
 
   /**
@@ -238,13 +258,35 @@ export class PathContext {
     const holdsKeys = dirname(path) === this.#user &&
       SECRETS.some((name) => basename(path).includes(name));
     if (holdsKeys || this.#secrets.includes(path)) return "read";
+    if (this.#keptBy(real) === "other") return "read";
     const named = this.#names(real).some((name) => PROTECTED_NAMES.has(name));
     if (named || this.#roots.some((root) => within(root, path))) return "write";
     return this.#isInRepository(real) ? "write" : false;
   }
 
+  /** Why no tool may touch a path that is protected as `read`. */
+  closedBecause(real: string): string {
+    return this.#keptBy(real) === undefined
+      ? HOLDS_KEYS
+      : "is what another session keeps of its results";
+  }
+
+  /** Whose session keeps a path; undefined for all others. */
+  #keptBy(real: string): "own" | "other" | undefined {
+    if (!KEPT.test(real)) return undefined;
+    const folder = KEPT.exec(real)![0];
+    const state = realPathOrName(this.worktree, this.#state);
+    const own = this.#lineage.some((name) => folder === `${state}/sessions/${keptFolder(name)}`);
+    if (own) return "own";
+    const path = fold(real);
+    const isState = this.#names(real).includes(".svc") ||
+      this.#own.some((root) => within(root, path));
+    return isState ? "other" : undefined;
+  }
+
   /** See {@linkcode Location.sealed}. */
   isSealed(real: string): boolean {
+    if (this.#keptBy(real) !== undefined) return true;
     if (!this.#sealed) return false;
     const path = fold(real);
     return this.#names(real).includes(".svc") || this.#own.some((root) => within(root, path));
@@ -265,6 +307,9 @@ export class PathContext {
     return fold(own).split("/");
   }
 }
+
+/** A path that a session keeps, up to its folder (`keptFolder`). */
+const KEPT = /^.*\/sessions\/\.[^/]+\.kept(?=\/|$)/i;
 
 /** Links followed before a path counts as a loop, as on Linux. */
 const MAX_LINKS = 40;
@@ -435,13 +480,11 @@ function removeCreated(real: string, created: Deno.FileInfo): void {
   }
 }
 
+const HOLDS_KEYS = "holds keys, which no tool may touch";
+
 /** Deno's own class: handlers import nothing of svc and can still tell a refusal from a failure. */
 function refused(sentence: string): Error {
   return new Deno.errors.PermissionDenied(sentence);
-}
-
-function holdsKeys(path: string): Error {
-  return refused(`${path} holds keys, which no tool may touch`);
 }
 
 function notRegular(path: string): SvcError {

@@ -152,9 +152,11 @@ export class Policy {
     const outside: string[] = [];
     const paths: string[] = [];
     const pathCauses: Cause[] = [];
+    let keptOnly = given.length > 0;
     for (const value of given) {
-      const { action, reason, real } = pathAnswer(tool, value, context);
+      const { action, reason, real, kept } = pathAnswer(tool, value, context);
       paths.push(real);
+      keptOnly &&= kept === true;
       if (action === "allow") continue;
       if (action === "deny") return denied(reason);
       // A tool that never asks cannot use a path that needs an approval.
@@ -162,7 +164,8 @@ export class Policy {
       outside.push(real);
       pathCauses.push(pathCause(reason, tool, args, real));
     }
-    const asks = answer.action !== "allow" && tool.confirm !== false;
+    // The agent has had the result that its session keeps.
+    const asks = answer.action !== "allow" && tool.confirm !== false && !keptOnly;
     if (!asks && outside.length === 0) {
       return { ...decision, action: "allow", reason: answer.reason, environment };
     }
@@ -266,14 +269,14 @@ function pathAnswer(
   tool: ToolDefinition,
   value: unknown,
   context: PathContext,
-): { action: Action; reason: string; real: string } {
+): { action: Action; reason: string; real: string; kept?: boolean } {
   const answer = (action: Action, reason: string, real = "") => ({ action, reason, real });
   if (typeof value !== "string") return answer("deny", "a path argument is not a string");
   const shown = JSON.stringify(value.slice(0, 200));
   try {
-    const { real, inside, protected: protection, sealed } = context.locate(value);
+    const { real, inside, protected: protection, sealed, kept } = context.locate(value);
     if (protection === "read") {
-      return answer("deny", `${shown} holds keys, which no tool may touch`);
+      return answer("deny", `${shown} ${context.closedBecause(real)}`);
     }
     const reads = tool.permission === "read" || tool.permission === "list";
     if (sealed && !reads) {
@@ -281,7 +284,7 @@ function pathAnswer(
     }
     if (!inside) return answer("ask", `${shown} is outside the worktree`, real);
     if (protection === "write" && !reads) return answer("ask", `${shown} is protected`, real);
-    return answer("allow", "", real);
+    return { ...answer("allow", "", real), kept };
   } catch (error) {
     return answer("deny", errorMessage(error).replace(/\.$/, ""));
   }

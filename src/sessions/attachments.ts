@@ -1,6 +1,7 @@
 import { join } from "node:path";
-import { lstatIfExists, makeFolder } from "../platform/files.ts";
+import { lstatIfExists, makeFolder, tryRemove } from "../platform/files.ts";
 import { openRegular, writePrivate } from "./files.ts";
+import { filesOf } from "./listing.ts";
 import type { Attachment } from "./schema.ts";
 
 /** A text or an image that a person gave with a prompt. */
@@ -12,21 +13,37 @@ export interface NewAttachment {
   content: Uint8Array<ArrayBuffer>;
 }
 
+/** Characters of a text that are kept, and of one of its lines: `file_read` shows no more of a line. */
+const LONGEST_TEXT = 8_000_000;
+const LONGEST_LINE = /[^\n]{1000}(?=[^\n])/gu;
+
 /** The attachments of one session: files named by the digest of their content, in a hidden folder next to the log. */
 export class Attachments {
   readonly #folder: string;
+  readonly #most: number;
 
-  constructor(folder: string) {
+  /** @param most bytes that are kept: the oldest files are removed first. Default: all */
+  constructor(folder: string, most = Infinity) {
     this.#folder = folder;
+    this.#most = most;
   }
 
   /** Keeps the content; returns what the log says of it. Throws an Error when the file cannot be written. */
   async keep({ name, media_type, content }: NewAttachment): Promise<Attachment> {
-    const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", content)).toHex();
-    makeFolder(this.#folder, 0o700);
-    const path = join(this.#folder, digest);
-    if (lstatIfExists(path)?.size !== content.length) writePrivate(path, content);
+    const digest = await digestOf(content);
+    this.#write(digest, content);
     return { name, digest, bytes: content.length, ...media_type !== undefined && { media_type } };
+  }
+
+  /**
+   * Keeps a text that tools can read; lines of more than 1,000 characters are broken.
+   *
+   * @returns the path of the file
+   * @throws Error when it cannot be written
+   */
+  async keepText(text: string): Promise<string> {
+    const content = encode(text.slice(0, LONGEST_TEXT).replace(LONGEST_LINE, "$&\n"));
+    return this.#write(`${(await digestOf(content)).slice(0, 16)}.txt`, content);
   }
 
   /** The content; undefined when the file is gone. */
@@ -46,4 +63,31 @@ export class Attachments {
       return undefined;
     }
   }
+
+  #write(name: string, content: Uint8Array<ArrayBuffer>): string {
+    makeFolder(this.#folder, 0o700);
+    const path = join(this.#folder, name);
+    if (lstatIfExists(path)?.size !== content.length) writePrivate(path, content);
+    if (this.#most < Infinity) this.#bound(path);
+    return path;
+  }
+
+  /** Removes the oldest files until the others have few enough bytes. `newest` stays. */
+  #bound(newest: string): void {
+    const files = filesOf(this.#folder).flatMap((name) => {
+      const path = join(this.#folder, name);
+      const info = lstatIfExists(path);
+      return info === undefined || path === newest ? [] : { path, info };
+    }).sort((one, other) => (other.info.mtime?.getTime() ?? 0) - (one.info.mtime?.getTime() ?? 0));
+    let left = this.#most - (lstatIfExists(newest)?.size ?? 0);
+    for (const { path, info } of files) if ((left -= info.size) < 0) tryRemove(path);
+  }
+}
+
+async function digestOf(content: Uint8Array<ArrayBuffer>): Promise<string> {
+  return new Uint8Array(await crypto.subtle.digest("SHA-256", content)).toHex();
+}
+
+function encode(text: string): Uint8Array<ArrayBuffer> {
+  return new TextEncoder().encode(text);
 }

@@ -13,6 +13,8 @@ export interface LogPaths {
   results: string;
   /** The folder of what was attached to prompts. */
   attached: string;
+  /** The folder of what tools gave and the log has only a part of. */
+  kept: string;
   /** The temporary file that replaces the document. */
   replacement: string;
 }
@@ -26,8 +28,14 @@ export function logPaths(directory: string, name: string): LogPaths {
     copy: hidden("copy"),
     results: hidden("results"),
     attached: hidden("attached"),
+    kept: join(directory, keptFolder(name)),
     replacement: hidden("json.tmp"),
   };
+}
+
+/** The name of the folder {@linkcode LogPaths.kept}. */
+export function keptFolder(session: string): string {
+  return `.${session}.kept`;
 }
 
 /** An open file and its identity on disk. */

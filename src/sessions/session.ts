@@ -16,6 +16,9 @@ import type {
   TurnStatus,
 } from "./schema.ts";
 
+/** Bytes of what tools gave that a session keeps; the oldest is removed first. */
+const MOST_KEPT = 64 * 1024 * 1024;
+
 /** Milliseconds between the attempts of a waiting handle to get the turn lock. */
 const TURN_POLL = 50;
 
@@ -90,6 +93,8 @@ export class Session {
   readonly results: LeftOutResults;
   /** What was attached to its prompts. */
   readonly attachments: Attachments;
+  /** What tools gave: images, and the whole of results that are too long. */
+  readonly kept: Attachments;
   /** See {@linkcode OpenLog}. */
   readonly opened: OpenLog;
   readonly #log: LogFile;
@@ -113,6 +118,7 @@ export class Session {
     this.created = opened.log.created && !reused;
     this.results = new LeftOutResults(options.paths.results);
     this.attachments = new Attachments(options.paths.attached);
+    this.kept = new Attachments(options.paths.kept, MOST_KEPT);
     if (!this.created && !reused && options.shared === undefined) this.#closeDeadTurn();
   }
 

@@ -592,6 +592,7 @@ export class SessionStore {
       removeIfExists(paths.journal);
       removeIfExists(paths.results);
       removeTree(paths.attached);
+      removeTree(paths.kept);
       removeIfExists(paths.replacement);
       removeCheckpoints(dirname(this.#directory), name);
       removeIfExists(paths.document);
@@ -712,6 +713,7 @@ export class SessionStore {
       removeIfExists(paths.journal);
       removeIfExists(paths.results);
       removeTree(paths.attached);
+      removeTree(paths.kept);
       removeCheckpoints(dirname(this.#directory), name);
       try {
         Deno.linkSync(paths.replacement, paths.document);

@@ -17,7 +17,6 @@ export interface ToolOutcome {
 
 /** Milliseconds a cancelled handler has for ending its children and saying what it did. */
 const CANCEL_GRACE = 3000;
-const TRUNCATED = "... (truncated)";
 
 /**
  * Runs a tool's handler (specification 7.3, 8). Never rejects: a throw becomes `Error: <message>`.
@@ -25,22 +24,29 @@ const TRUNCATED = "... (truncated)";
  * When `context.signal` aborts, a handler has three seconds to finish; what it returns in time is its
  * result, and otherwise the result is `Error: cancelled`, and its own is discarded.
  *
- * @param options.max_result_chars a longer result is cut at a line boundary; 0 means unlimited.
+ * @param options.max_result_chars a longer result is cut in the middle; 0 means unlimited. A function gets its length
  * @param options.mask replaces secrets in the result; default: none are
+ * @param options.keep keeps the whole of a result that is cut, and returns the path of the file
  */
 export async function runTool(
   tool: ToolDefinition,
   args: ToolArguments,
   context: ToolContext,
-  options: { max_result_chars: number; clock: Clock; mask?: (text: string) => string },
+  options: {
+    max_result_chars: number | ((length: number) => Promise<number>);
+    clock: Clock;
+    mask?: (text: string) => string;
+    keep?: (whole: string) => Promise<string>;
+  },
 ): Promise<ToolOutcome> {
-  const { clock } = options;
+  const { clock, max_result_chars: most } = options;
   const started = clock.now();
   const whole = (await handle(tool, args, context, clock)).toWellFormed();
   const text = options.mask?.(whole) ?? whole;
   const is_error = text.startsWith("Error:") || safely(() => tool.error?.(text), false) === true;
   const note = is_error ? "" : safely(() => tool.note?.(text), "") ?? "";
-  const output = truncate(text, options.max_result_chars);
+  const limit = typeof most === "number" ? most : await most(text.length);
+  const output = await limited(text, limit, options.keep);
   const details = safely(() => tool.details?.(output, args), undefined);
   return {
     output,
@@ -57,15 +63,43 @@ function numbers({ exit_code, output_at, line }: ResultDetails): ResultDetails {
   return Object.fromEntries(known.filter(([, value]) => Number.isSafeInteger(value)));
 }
 
-/** Cuts a text to at most `limit` characters at a line boundary and says so. 0 means unlimited. */
-export function truncate(text: string, limit: number): string {
+/** A result of at most `limit` characters: its beginning and its end, and between them a line about the rest. */
+async function limited(
+  text: string,
+  limit: number,
+  keep?: (whole: string) => Promise<string>,
+): Promise<string> {
   if (limit <= 0 || text.length <= limit) return text;
-  // A boundary in the first half means one overlong line: most of the result would be lost with it.
-  const boundary = text.lastIndexOf("\n", limit);
-  const kept = text.slice(0, boundary >= limit / 2 ? boundary : limit);
-  // A surrogate pair cut in two leaves its first half behind.
-  const whole = kept.isWellFormed() ? kept : kept.slice(0, -1);
-  return `${whole}\n${TRUNCATED}`;
+  let path = "";
+  try {
+    path = await keep?.(text) ?? "";
+  } catch {
+    // The disk is full: the line says no path.
+  }
+  return withoutMiddle(text, limit, path);
+}
+
+/**
+ * The beginning and the end of a text, cut at line boundaries where they are near, and between them a line that says
+ * how much was left out. A limit of 0 means unlimited.
+ *
+ * @param path where the whole text is. Default: nowhere
+ */
+export function withoutMiddle(text: string, limit: number, path = ""): string {
+  if (limit <= 0 || text.length <= limit) return text;
+  const where = path === "" ? "" : `; the whole is in ${path}, for file_read and grep`;
+  const half = Math.floor(Math.max(limit / 2, limit - 60 - where.length) / 2);
+  // A boundary far away means an overlong line: most of the text would be lost with it.
+  const newline = text.lastIndexOf("\n", half);
+  const end = newline >= half / 2 ? newline : half;
+  const next = text.indexOf("\n", text.length - half - 1) + 1;
+  const from = next > 0 && next <= text.length - half / 2 ? next : text.length - half;
+  // A character cut in two leaves half of it behind.
+  const isHigh = (at: number) => (text.charCodeAt(at) & 0xfc00) === 0xd800;
+  const head = text.slice(0, isHigh(end - 1) ? end - 1 : end);
+  const tail = text.slice(isHigh(from - 1) ? from + 1 : from);
+  const left = text.length - head.length - tail.length;
+  return `${head}\n... (${left} of ${text.length} characters left out${where}) ...\n${tail}`;
 }
 
 async function handle(

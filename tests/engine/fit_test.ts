@@ -225,31 +225,41 @@ Deno.test("a backend's refusal over the wire is followed by a shorter request", 
 Deno.test("the last results of a turn that ended without an answer can be left out in the next", async () => {
   const model = new Windowed(16_000, reader(1));
   const content = { "a.txt": `${"x".repeat(100)}\n`.repeat(450) };
-  await using it = await windowed(model, { context_window: 16_000, max_rounds: 1 }, content);
-  const engine = await restarted(it);
-  assert.equal((await collect(engine.turn("read 1"))).result.reason, "rounds");
-  Object.assign(model, { answer: () => "done" });
-  const { result } = await collect(engine.turn(`go on ${"y".repeat(5000)}`));
+  await using it = await windowed(model, { max_rounds: 1 }, content);
+  assert.equal((await collect((await restarted(it)).turn("read 1"))).result.reason, "rounds");
+  Object.assign(model, { answer: () => "done", listed: 16_000 });
+  const { result } = await collect(
+    (await restarted(it)).turn(`go on ${"y".repeat(5000)}`),
+  );
   assert.equal(result.status, "ok");
   assert.deepEqual([model.refused, model.summaries.length], [0, 0]);
   const results = model.requests.at(-1)!.filter(({ role }) => role === "tool");
   assert.match(results[0]!.content!, /^\[This result was left out/);
 });
 
-Deno.test("a result larger than the window is cut before it is sent", async () => {
-  const model = new Windowed(12_000, reader(1));
+Deno.test("a result larger than the window is read in parts, or cut once a refusal shows the window", async () => {
   const big = Array.from({ length: 400 }, (_, i) => `line ${i} ${"x".repeat(200)}\n`).join("");
-  await using it = await windowed(model, { context_window: 12_000 }, { "a.txt": big });
-  const { result, events } = await collect((await restarted(it)).turn("read 1"));
-  assert.equal(result.status, "ok");
-  assert.equal(model.refused, 0);
-  assert.match(notices(events), /long results of the last calls were cut/);
+  const read = async (config: Record<string, unknown>) => {
+    const model = new Windowed(12_000, reader(1));
+    await using it = await windowed(model, config, { "a.txt": big });
+    const { result, events } = await collect((await restarted(it)).turn("read 1"));
+    assert.equal(result.status, "ok");
+    const [part] = it.session.document().turns[0]!.parts.filter(({ type }) => type === "tool");
+    assert.ok(part?.type === "tool");
+    return { model, notices: notices(events), logged: part.output };
+  };
+  const known = await read({ context_window: 12_000 });
+  assert.deepEqual([known.model.refused, known.notices], [0, ""]);
+  assert.match(known.logged, /line 30 x[^]*the result limit is reached; continue with offset/);
+
+  const unknown = await read({});
+  assert.equal(unknown.model.refused, 1);
+  assert.match(unknown.notices, /long results of the last calls were cut/);
   assert.match(
-    model.requests.at(-1)!.at(-1)!.content!,
+    unknown.model.requests.at(-1)!.at(-1)!.content!,
     /line 3 x[^]*\[The rest of this result was left out to make room: \d+ of \d+ characters/,
   );
-  const [part] = it.session.document().turns[0]!.parts.filter(({ type }) => type === "tool");
-  assert.ok(part?.type === "tool" && part.output.includes("line 390"));
+  assert.match(unknown.logged, /line 390/);
 });
 
 Deno.test("what cannot be made to fit ends with the reason context and a hint, and few requests", async () => {

@@ -23,6 +23,7 @@ export function toolContext(
       contains: (path) => paths.contains(path),
     },
     signal,
+    max_result: Number(config.tool_max_result_chars) || undefined,
     session: "test",
     key: () => "",
     run: (request) => runProcess(request, signal),

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { ToolDefinition } from "../../src/plugins/api.ts";
-import { runTool, type ToolOutcome, truncate } from "../../src/tools/execute.ts";
+import { runTool, type ToolOutcome, withoutMiddle } from "../../src/tools/execute.ts";
 import { manualClock } from "../support/clock.ts";
 import { tool } from "../support/tool.ts";
 import { toolContext } from "../support/tool_context.ts";
@@ -75,9 +75,12 @@ Deno.test("the tool sees its whole result, the caller the cut one", async () => 
   const outcome = await run({
     handler: () => "a\n".repeat(100) + "FAILED",
     error: (result) => result.endsWith("FAILED"),
-  }, { max: 20 });
+  }, { max: 100 });
   assert.equal(outcome.is_error, true);
-  assert.equal(outcome.output, "a\n".repeat(9) + "a\n... (truncated)");
+  assert.match(
+    outcome.output,
+    /^a\n[^]*\n\.\.\. \(\d+ of 206 characters left out\) \.\.\.\n[^]*FAILED$/,
+  );
 });
 
 Deno.test("a result that is no text is refused", async () => {
@@ -136,30 +139,29 @@ Deno.test("a call cancelled before it starts does not run", async () => {
   assert.equal(outcome.output, "Error: cancelled");
 });
 
-Deno.test("a tool result over tool_max_result_chars is cut at a line boundary and says so [8]", () => {
-  assert.equal(truncate("one\ntwo\nthree", 9), "one\ntwo\n... (truncated)");
-  assert.equal(truncate("one\ntwo", 7), "one\ntwo");
-  assert.equal(truncate("one\ntwo\n", 7), "one\ntwo\n... (truncated)");
-  assert.equal(truncate("x".repeat(50), 0), "x".repeat(50));
-});
-
-Deno.test("an overlong line of a tool result is cut within rather than dropped, and no character is halved [8]", () => {
-  assert.equal(truncate(`a\n${"x".repeat(50)}`, 10), "a\nxxxxxxxx\n... (truncated)");
-  assert.equal(truncate("😀😀😀", 3), "😀\n... (truncated)");
-});
-
-Deno.test("property: a cut result is a prefix within the limit, at a line boundary where one is near", () => {
-  const text = fc.array(fc.string({ unit: "grapheme", maxLength: 12 })).map((lines) =>
-    lines.join("\n").toWellFormed()
+Deno.test("a tool result over tool_max_result_chars keeps its beginning and its end, cut at lines, and says so [8]", () => {
+  const lines = Array.from({ length: 500 }, (_, i) => `line ${i}`).join("\n");
+  const cut = withoutMiddle(lines, 400, "x.txt");
+  assert.match(
+    cut,
+    /^line 0\nline 1\n[^]*line \d+\n\.\.\. \(\d+ of 4389 characters left out; the whole is in x\.txt, for file_read and grep\) \.\.\.\nline \d+\n[^]*line 499$/,
   );
-  fc.assert(fc.property(text, fc.integer({ min: 1, max: 80 }), (whole, limit) => {
-    const cut = truncate(whole, limit);
+  assert.ok(cut.length <= 400);
+  assert.equal(withoutMiddle("one\ntwo", 7), "one\ntwo");
+  assert.equal(withoutMiddle("x".repeat(50), 0), "x".repeat(50));
+});
+
+Deno.test("property: of a long result a beginning and an end are kept within the limit, and no character is halved [8]", () => {
+  const text = fc.array(fc.string({ unit: "grapheme", maxLength: 12 }), { maxLength: 200 })
+    .map((lines) => lines.join("\n").toWellFormed());
+  fc.assert(fc.property(text, fc.integer({ min: 100, max: 500 }), (whole, limit) => {
+    const cut = withoutMiddle(whole, limit);
     if (whole.length <= limit) return assert.equal(cut, whole);
-    assert.ok(cut.endsWith("\n... (truncated)"));
-    const kept = cut.slice(0, -"\n... (truncated)".length);
-    assert.ok(kept.length <= limit && whole.startsWith(kept) && kept.isWellFormed());
-    const near = whole.slice(0, limit + 1).lastIndexOf("\n") >= limit / 2;
-    if (near) assert.equal(whole[kept.length], "\n");
-    else assert.ok(kept.length >= limit - 1);
+    const [, head, left, tail] =
+      /^([^]*)\n\.\.\. \((\d+) of \d+ characters left out\) \.\.\.\n([^]*)$/
+        .exec(cut)!;
+    assert.ok(cut.isWellFormed() && whole.startsWith(head!) && whole.endsWith(tail!));
+    assert.equal(head!.length + Number(left) + tail!.length, whole.length);
+    assert.ok(cut.length <= limit + 10 && head!.length + tail!.length >= limit / 4 - 24);
   }));
 });

@@ -15,8 +15,6 @@ export function register_tools(registry: ToolRegistrar): void {
 
 const DEFAULT_TIMEOUT = 30;
 const MAX_TIMEOUT = 600;
-/** Characters of a result that the lines around the output may take in addition to the command. */
-const FRAME = 200;
 
 const runCommand: ToolDefinition = {
   name: "run_command",
@@ -70,7 +68,6 @@ async function run(args: ToolArguments, context: ToolContext): Promise<string> {
   const request = {
     cwd: folder(args, context),
     timeout,
-    max_output: outputLimit(command, context),
     on_output: context.progress,
   };
   const result = await shell(command, request, context);
@@ -113,10 +110,4 @@ function folder(args: ToolArguments, context: ToolContext): string {
 function interruption(result: ProcessResult, timeout: number): string {
   if (result.cancelled) return "Error: cancelled\n";
   return result.timed_out ? `Error: timed out after ${timeout} seconds and was ended\n` : "";
-}
-
-/** Characters of output that fit in a result, so that the end of the output is kept. */
-function outputLimit(command: string, context: ToolContext): number | undefined {
-  const limit = Number(context.config.get("tool_max_result_chars") ?? 0);
-  return limit > 0 ? Math.max(FRAME, limit - command.length - FRAME) : undefined;
 }

@@ -4,7 +4,7 @@ import { locate } from "./paths.ts";
 /** Size in bytes of a file whose lines are not counted: reading it takes about half a second. */
 const COUNT_LIMIT = 256 * 1024 * 1024;
 const CHUNK = 256 * 1024;
-/** Characters of a window when `tool_max_result_chars` sets no limit. */
+/** Characters of a window when results have no limit. */
 const UNLIMITED = 2_000_000;
 
 /** The tool `file_read`, with what it remembers of the files of a workspace. */
@@ -143,8 +143,7 @@ function stateOf({ size, mtime, ctime }: Deno.FileInfo): string {
 
 /** Characters of the numbered lines, so that the result stays below the limit and its header is true. */
 function budget(path: string, context: ToolContext): number {
-  const limit = Number(context.config.get("tool_max_result_chars") ?? 0);
-  return limit > 0 ? Math.max(0, limit - path.length - 200) : UNLIMITED;
+  return Math.max(0, Math.min(UNLIMITED, context.max_result ?? Infinity) - path.length - 200);
 }
 
 const NEWLINE = 10;

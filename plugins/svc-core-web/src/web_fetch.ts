@@ -38,19 +38,14 @@ export function webFetch({ network, threads }: Web, findings: Findings): ToolDef
         const { title, text } = isHtml(document.type, document.text)
           ? await threads.parse("page", document.text, document.url, signal)
           : { title: "", text: document.text };
-        const limit: number = config.get("tool_max_result_chars") || Infinity;
-        // Twice the limit is enough text, even if `clean` removes half of it.
-        const whole = clean(text.slice(0, 2 * limit));
-        // The frame around the text must not be cut off.
-        const shown = whole.slice(0, Math.max(0, limit - 2000));
-        const cut = document.cut || shown.length < whole.length || text.length > 2 * limit;
+        const whole = clean(text);
         const head = [`# ${document.url.href}`, title && `Title: ${cleanLine(title, 200)}`].filter(
           Boolean,
         );
         if (whole.trim() === "") return `${head.join("\n")}\n(the page holds no text)`;
-        const end = cut ? "\n(the page goes on; this is its beginning)" : "";
+        const end = document.cut ? "\n(the page goes on; this is its beginning)" : "";
         return `${head[0]}\n${
-          untrusted("the text of the page", [...head.slice(1), shown].join("\n\n"))
+          untrusted("the text of the page", [...head.slice(1), whole].join("\n\n"))
         }${end}`;
       } catch (error) {
         if (error instanceof WebError) return `Error: web_fetch: ${clean(error.message)}.`;
