@@ -7,6 +7,7 @@ import type {
   ToolPaths,
   WireToolCall,
 } from "../plugins/api.ts";
+import { traceHeaders } from "../platform/trace.ts";
 import type { NewPart } from "../sessions/schema.ts";
 import { type Authorization, authorize } from "../policy/gate.ts";
 import { CONFINED } from "../policy/roles.ts";
@@ -19,6 +20,7 @@ import { Progress } from "./progress.ts";
 import type { Reply } from "./reply.ts";
 import type { TurnScope } from "./scope.ts";
 import { type AgentActions, type CoreContext, coreTool } from "./tools/core.ts";
+import { tracedTool } from "./trace.ts";
 
 /** The results of a batch of calls. */
 interface BatchResult {
@@ -243,13 +245,17 @@ async function* startCall(
     mask,
     emit: (piece) => events.push({ type: "tool_output", run, id, name: tool.name, ...piece }),
   });
-  const context: ToolContext = {
-    ...contextAt(paths, environment),
-    max_result: await max_result_chars(0),
-    progress: (text) => progress.write(text),
+  const most = await max_result_chars(0);
+  const call = () => {
+    const context: ToolContext = {
+      ...contextAt(paths, environment),
+      max_result: most,
+      progress: (text) => progress.write(text),
+      trace: traceHeaders(),
+    };
+    return runTool(tool, args, context, { max_result_chars, clock, mask, keep });
   };
-  const outcome = runTool(tool, args, context, { max_result_chars, clock, mask, keep })
-    .finally(() => progress.end());
+  const outcome = tracedTool(tool, args, id, call).finally(() => progress.end());
   return { granted, outcome };
 }
 

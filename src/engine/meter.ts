@@ -38,6 +38,7 @@ import {
 import { type TurnEvent, TurnFailure } from "./events.ts";
 import { addUsage } from "./budget.ts";
 import type { TurnTask } from "./task.ts";
+import { tracedAsk, tracedChat } from "./trace.ts";
 
 /** A budget that is counted in the ledger. */
 interface SharedBudget {
@@ -267,7 +268,7 @@ export class Meter {
     let ticket: Ticket | undefined = await this.#admit(provider, messages, options, purpose);
     const given = limited(options, ticket, (arrived) => end.cuts.push(arrived));
     try {
-      for await (const event of provider.chat(messages, given)) {
+      for await (const event of tracedChat(provider, messages, given)) {
         if (event.type === "wait" && end.cuts.length > 0) {
           // The provider sends the request again, which the budgets have to allow.
           const spent = ticket;
@@ -308,7 +309,7 @@ export class Meter {
     try {
       const cut = (arrived: number) => end.cuts.push(arrived);
       const given = { ...limited(options, ticket, cut), spend };
-      const answer = await provider.chat_nonstreaming(messages, given);
+      const answer = await tracedAsk(provider, messages, given);
       end.produced = answer.length;
       end.failed = false;
       return answer;

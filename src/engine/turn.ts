@@ -24,6 +24,7 @@ import { quotaWait, TurnModels } from "./models.ts";
 import { Repetition } from "./repetition.ts";
 import type { AgentScope, TurnScope } from "./scope.ts";
 import type { TurnMessage, TurnTask } from "./task.ts";
+import { tracedTurn } from "./trace.ts";
 import { fittingReply } from "./window.ts";
 
 /** How one turn is run. */
@@ -67,7 +68,7 @@ export class Engine {
     const { runs, run, rights } = this.#agent;
     runs.resume(run, { task: prompt });
     try {
-      for await (const event of this.#turn(prompt, options)) {
+      for await (const event of tracedTurn(this.#agent, prompt, this.#turn(prompt, options))) {
         if (event.run === run) runs.record(event); // events of other runs were recorded by their engine
         if (event.type === "turn_finished" && event.run === run) {
           runs.finish(run, event.result.status);

@@ -1,3 +1,4 @@
+import { loadTelemetry } from "../platform/trace.ts";
 import { join, resolve } from "node:path";
 import { AskStore } from "../asks/store.ts";
 import type { Catalog } from "../catalog/catalog.ts";
@@ -232,6 +233,7 @@ export class Workspace {
     await this.config.rewriteFormer().catch((error) => {
       if (!isReadOnly(error)) this.warn(errorMessage(error));
     });
+    await loadTelemetry();
     const contributions = await this.#plugins.load(needs, external);
     this.#catalog = undefined; // it may have been read before the plugins added to it
     return contributions;

@@ -6,6 +6,7 @@ import { taskOf } from "../engine/task.ts";
 import { AGENT_NEEDS, Workspace } from "../engine/workspace.ts";
 import { joinSignals } from "../platform/clock.ts";
 import { errorMessage, SvcError, usageError } from "../platform/error.ts";
+import { type Span, startSpan, within } from "../platform/trace.ts";
 import type { ConfigView, Usage } from "../plugins/api.ts";
 import type { Authority } from "../policy/roles.ts";
 import { headlessOperator } from "../policy/operator.ts";
@@ -150,6 +151,7 @@ export async function runAttempt(
   let turn = 0;
   let result: TurnResult | undefined;
   let failure: unknown;
+  let span: Span | undefined;
   try {
     await workspace.sessions.current(name);
     session = workspace.sessions.open(name, { role: job.role });
@@ -168,7 +170,9 @@ export async function runAttempt(
       using either = joinSignals(signal, deadline.signal);
       const task = { ...taskOf(job), timeout: 0 };
       const prompt = attemptPrompt(job, attempt, await hookEvent(workspace, job));
-      for await (const event of agent.turn(prompt, { signal: either.signal, task })) {
+      const events = agent.turn(prompt, { signal: either.signal, task });
+      span = startSpan(`job ${job.name}`, { "svc.job.name": job.name, "svc.job.attempt": attempt });
+      for await (const event of span === undefined ? events : within(span, events)) {
         if (event.type === "turn_started" && event.run === ROOT_RUN) turn = event.index;
         context.show?.(event, job.name);
         if (event.type === "ask") asks.push(event.id);
@@ -195,6 +199,7 @@ export async function runAttempt(
     (result?.status === "ok" || result?.status === "truncated");
   const timed_out = !ok && deadline.signal.aborted;
   const interrupted = !ok && !timed_out && signal.aborted;
+  span?.end(ok ? undefined : timed_out ? "timeout" : interrupted ? "interrupted" : "failed");
   const { kind, retry_at } = result?.errors.findLast((error) => error.kind !== undefined) ?? {};
   const permanent = kind === "permanent" || kind === "overflow" ||
     result?.reason === "backend" || result?.reason === "context" ||

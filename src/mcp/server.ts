@@ -1,3 +1,4 @@
+import { startSpan } from "../platform/trace.ts";
 import {
   createMcpHandler,
   type ListResourcesResult,
@@ -49,13 +50,24 @@ export function mcpServer(workspace: Workspace, tools: McpTools, over: AbortSign
     const ended = new AbortController();
     using either = joinSignals(context.mcpReq.signal, over);
     const started = progress(context, workspace.clock, ended.signal);
-    try {
-      return await tools.call(params.name, params.arguments ?? {}, {
+    const span = startSpan(`tools/call ${params.name}`, {
+      "gen_ai.operation.name": "execute_tool",
+      "gen_ai.tool.name": params.name,
+      "mcp.method.name": "tools/call",
+    }, { caller: context.mcpReq._meta });
+    let failure: string | undefined = "error";
+    const call = () =>
+      tools.call(params.name, params.arguments ?? {}, {
         signal: either.signal,
         started,
         confirmed: context.http === undefined || context.http.authInfo !== undefined,
       });
+    try {
+      const result = await (span === undefined ? call() : span.run(call));
+      if (result.isError !== true) failure = undefined;
+      return result;
     } finally {
+      span?.end(failure);
       ended.abort();
     }
   });

@@ -155,6 +155,8 @@ export interface ToolContext {
    *   start.
    */
   run(request: ProcessRequest): Promise<ProcessResult>;
+  /** `traceparent` and `tracestate` for a program that continues the trace of the call; empty without telemetry. */
+  readonly trace?: Record<string, string>;
   /**
    * Characters that the result may have, so that it fits the model's context. A longer one is cut in the middle, and
    * the whole is kept in a file. Default: any number.

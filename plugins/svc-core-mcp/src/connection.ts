@@ -183,7 +183,7 @@ export class Connection {
   async #call(
     tool: Tool,
     args: ToolArguments,
-    { signal, progress }: ToolContext,
+    { signal, progress, trace = {} }: ToolContext,
   ): Promise<string> {
     await this.ready();
     const client = this.#opened?.client;
@@ -193,7 +193,11 @@ export class Connection {
       return `Error: ${server} is not connected${why}`;
     }
     try {
-      const params = { name: tool.name, arguments: args };
+      const params = {
+        name: tool.name,
+        arguments: args,
+        ...(Object.keys(trace).length > 0 && { _meta: trace }),
+      };
       const timeout = this.settings.timeout * 1000;
       const onprogress = progress &&
         ((made: Progress) => progress(`${this.#conceal(progressLine(made))}\n`));
