@@ -30,6 +30,7 @@ import {
 } from "./journal.ts";
 import { positionOf } from "./read.ts";
 import type { SessionDocument } from "./schema.ts";
+import type { LeftOut } from "./results.ts";
 
 /** The first line of a session file. */
 export type SessionHead = Omit<
@@ -60,6 +61,8 @@ export interface LogFileOptions {
 export interface SharedLog {
   /** @throws SvcError `lease_lost` when another process may append now */
   check(): void;
+  /** Takes a tool result whose marker is in the next operation. */
+  leftOut(result: LeftOut): void;
   /** Takes operations that this process has appended, in their order. */
   appended(operations: Operation[], state: LogState, position: string): void;
 }

@@ -3,7 +3,7 @@ import { openRegular, openToAppend } from "./files.ts";
 import type { Part } from "./schema.ts";
 
 /** A tool result that a model was sent, where the log has a marker in its place. */
-interface LeftOut {
+export interface LeftOut {
   turn: number;
   /** Position in the turn's parts. */
   part: number;
@@ -22,12 +22,16 @@ const KEPT = 4 * 1024 * 1024;
  */
 export class LeftOutResults {
   readonly #path: string;
+  readonly #appended: (result: LeftOut) => void;
 
-  constructor(path: string) {
+  /** @param appended called with each result that is appended */
+  constructor(path: string, appended: (result: LeftOut) => void = () => {}) {
     this.#path = path;
+    this.#appended = appended;
   }
 
   append(result: LeftOut): void {
+    this.#appended(result);
     const bytes = new TextEncoder().encode(`${JSON.stringify(result)}\n`);
     try {
       const file = openToAppend(this.#path);
@@ -44,19 +48,24 @@ export class LeftOutResults {
 
   /** What the model was sent for a part of a turn; undefined for what the log says. */
   read(): (turn: number, place: number, part: Part) => string | undefined {
-    const results = new Map<string, LeftOut>();
-    for (const line of this.#lines()) {
-      try {
-        const result: LeftOut = JSON.parse(line);
-        results.set(`${result.turn} ${result.part}`, result);
-      } catch {
-        // A process died while it wrote the line.
-      }
-    }
+    const results = new Map(
+      Array.from(this.all(), (result) => [`${result.turn} ${result.part}`, result]),
+    );
     return (turn, place, part) => {
       const result = results.get(`${turn} ${place}`);
       return part.type === "tool" && part.output === result?.output ? result.sent : undefined;
     };
+  }
+
+  /** All that are kept, the oldest first. */
+  *all(): Generator<LeftOut> {
+    for (const line of this.#lines()) {
+      try {
+        yield JSON.parse(line);
+      } catch {
+        // A process died while it wrote the line.
+      }
+    }
   }
 
   #shorten(): void {

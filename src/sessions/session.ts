@@ -116,7 +116,10 @@ export class Session {
     this.name = options.name;
     this.id = opened.log.session_id;
     this.created = opened.log.created && !reused;
-    this.results = new LeftOutResults(options.paths.results);
+    this.results = new LeftOutResults(
+      options.paths.results,
+      (result) => this.#log.shared?.leftOut(result),
+    );
     this.attachments = new Attachments(options.paths.attached);
     this.kept = new Attachments(options.paths.kept, MOST_KEPT);
     if (!this.created && !reused && options.shared === undefined) this.#closeDeadTurn();

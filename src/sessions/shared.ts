@@ -1,21 +1,25 @@
 import { type Clock, timestamp } from "../platform/clock.ts";
 import { SvcError } from "../platform/error.ts";
+import { removeIfExists } from "../platform/files.ts";
 import type {
   Answer,
   Journal,
   JournalState,
   Lease,
+  SessionContent,
   SessionRow,
   SharedStore,
   StoreLink,
 } from "../store/port.ts";
+import { Attachments } from "./attachments.ts";
 import { decode, type LogState } from "./document.ts";
 import type { LogPaths } from "./files.ts";
 import type { Operation } from "./journal.ts";
 import type { LogFile } from "./log_file.ts";
 import { firstPrompt, isRunning } from "./look.ts";
 import { isSessionName, NAMED } from "./names.ts";
-import type { SessionDocument } from "./schema.ts";
+import { type LeftOut, LeftOutResults } from "./results.ts";
+import type { Part, SessionDocument } from "./schema.ts";
 import {
   busyError,
   endOfDead,
@@ -38,7 +42,7 @@ export interface Copies {
   open(name: string): LogFile | undefined;
   /** Writes a document in place of what is there, and removes its journal. */
   replace(name: string, text: string): void;
-  /** Removes a document and its journal. */
+  /** Removes the files of a copy. */
   drop(name: string): void;
 }
 
@@ -47,7 +51,8 @@ export interface Copies {
  * is used it is brought up to date by the rows after its position (see `copyPosition`). One process at a time may
  * append to a session, which it holds by a lease; it appends to its copy first, as without a store, and sends the same
  * operations to the store in their order. A copy whose position is that of no row, since its process was killed or
- * lost the lease before it had sent everything, is written anew.
+ * lost the lease before it had sent everything, is written anew. What a session keeps next to its log, attachments and
+ * left-out results, is sent together with the operations that name it.
  *
  * The processes of one machine share a copy. The lock file `.<name>.copy` is held by the one that appends, and for the
  * moment in which one brings it up to date.
@@ -249,14 +254,14 @@ class OpenCopy implements Disposable {
   async update(
     journal: Journal,
   ): Promise<{ seq: number } & Pick<JournalState, "removed" | "waiting">> {
-    const { last, found, ...state } = await journal.find(this.#name, this.#position());
+    const { last, found, contents, ...state } = await journal.find(this.#name, this.#position());
     if (last === found) return { seq: last, ...state };
+    if (found === 0) removeIfExists(this.#copies.paths(this.#name).results);
+    if (contents) await this.#keep(journal.contents(this.#name, found, last));
     let operations: Operation[] = [];
     let size = 0;
-    let seq = found;
-    for await (const row of journal.read(this.#name, found)) {
-      seq = row.seq;
-      if (seq === 1) {
+    for await (const row of journal.read(this.#name, found, last)) {
+      if (row.seq === 1) {
         this.#reset(row.record);
         continue;
       }
@@ -268,7 +273,18 @@ class OpenCopy implements Disposable {
       size = 0;
     }
     this.#apply(operations);
-    return { seq, ...state };
+    return { seq: last, ...state };
+  }
+
+  async #keep(contents: AsyncIterable<SessionContent>): Promise<void> {
+    const { results, attached } = this.#copies.paths(this.#name);
+    for await (const { name, content } of contents) {
+      if (name.startsWith("result/")) {
+        new LeftOutResults(results).append(JSON.parse(new TextDecoder().decode(content)));
+      } else {
+        await new Attachments(attached).keep({ name, content: new Uint8Array(content) });
+      }
+    }
   }
 
   [Symbol.dispose](): void {
@@ -337,6 +353,8 @@ class HeldSession implements SharedSession {
   #released = Promise.withResolvers<void>();
   #lost = new AbortController();
   #rows: { record: string; position: string }[] = [];
+  /** What the rows name, where it is still kept. */
+  #contents: (() => SessionContent | undefined)[] = [];
   #entry: SessionRow = NO_ENTRY;
   /** The markers of answers that were appended, which the store still has as waiting. */
   #answered = new Set<string>();
@@ -382,8 +400,30 @@ class HeldSession implements SharedSession {
       this.#rows.push({ record: JSON.stringify(operation), position: last ? position : "" });
     }
     const parts = operations.flatMap((each) => "part" in each ? [each.part] : []);
+    this.#attach(parts);
     this.#describe(state, firstPrompt(parts));
     this.#send();
+  }
+
+  leftOut(result: LeftOut): void {
+    this.#contents.push(() => ({
+      name: `result/${result.turn}/${result.part}`,
+      content: new TextEncoder().encode(JSON.stringify(result)),
+    }));
+  }
+
+  /** Has the attachments of parts sent. */
+  #attach(parts: readonly Part[]): void {
+    for (const part of parts) {
+      if (part.type !== "user" || part.attachments === undefined) continue;
+      const kept = new Attachments(this.#host.copies.paths(this.#name).attached);
+      for (const { digest } of part.attachments) {
+        this.#contents.push(() => {
+          const content = kept.read({ digest });
+          return content && { name: digest, content };
+        });
+      }
+    }
   }
 
   async flush(): Promise<void> {
@@ -420,6 +460,7 @@ class HeldSession implements SharedSession {
     this.#lost = new AbortController();
     this.#released = Promise.withResolvers();
     this.#rows = [];
+    this.#contents = [];
     this.#entry = { ...NO_ENTRY };
     this.#answered.clear();
     const { lease: { lost }, seq, waiting } = this.#held;
@@ -451,7 +492,12 @@ class HeldSession implements SharedSession {
     this.#rows.push({ record, position: log.position() });
     const { turns, updated_at } = document;
     const state = { turns: turns.at(-1)?.index ?? 0, updated_at, settled: record.length };
-    this.#describe(state, firstPrompt(turns.flatMap(({ parts }) => parts)));
+    const parts = turns.flatMap(({ parts }) => parts);
+    this.#attach(parts);
+    for (const result of new LeftOutResults(this.#host.copies.paths(this.#name).results).all()) {
+      this.leftOut(result);
+    }
+    this.#describe(state, firstPrompt(parts));
     this.#send();
   }
 
@@ -480,22 +526,33 @@ class HeldSession implements SharedSession {
     const { store: { journal }, lease } = this.#held!;
     while (this.#rows.length > 0) {
       let size = 0;
+      const contents: SessionContent[] = [];
+      while (size < CHUNK && this.#contents.length > 0) {
+        const content = this.#contents.shift()!();
+        if (content !== undefined) contents.push(content);
+        size += content?.content.length ?? 0;
+      }
+      // What rows name is in the store before them.
+      const most = this.#contents.length > 0 ? 0 : Infinity;
       const end = this.#rows.findIndex(({ record }) => (size += record.length) > CHUNK);
-      const rows = this.#rows.slice(0, end < 0 ? undefined : Math.max(1, end));
-      const answers = end < 0 ? [...this.#answered] : []; // they are among the last rows
+      const rows = this.#rows.slice(0, Math.min(most, end < 0 ? Infinity : Math.max(1, end)));
+      const isAll = rows.length === this.#rows.length;
+      const answers = isAll ? [...this.#answered] : []; // they are among the last rows
       const entry = { ...this.#entry, answers };
       const after = this.#held!.seq;
-      this.#held!.waiting = await journal.append(this.#name, lease, { after, rows, entry });
+      const sent = { after, rows, entry, contents };
+      this.#held!.waiting = await journal.append(this.#name, lease, sent);
       if (this.#lost.signal.aborted) return;
       this.#held!.seq += rows.length;
       this.#rows.splice(0, rows.length);
-      this.#entry.head = undefined;
+      if (rows.length > 0) this.#entry.head = undefined;
     }
   }
 
   #lose(reason: unknown): void {
     if (this.#lost.signal.aborted) return;
     this.#rows = [];
+    this.#contents = [];
     this.#lost.abort(reason);
   }
 

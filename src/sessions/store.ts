@@ -617,8 +617,9 @@ export class SessionStore {
           writeFileAtomic(document, text);
         },
         drop: (name) => {
-          const { journal, document } = logPaths(this.#directory, name);
-          for (const path of [journal, document]) removeIfExists(path);
+          const { journal, document, results, attached } = logPaths(this.#directory, name);
+          for (const path of [journal, results, document]) removeIfExists(path);
+          removeTree(attached);
         },
       }, this.#clock)
     );

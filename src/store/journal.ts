@@ -7,6 +7,7 @@ import type {
   JournalState,
   Lease,
   Query,
+  SessionContent,
   SessionFilter,
   SessionIndex,
   SessionSummary,
@@ -14,6 +15,10 @@ import type {
 
 /** Rows that are read at a time. */
 const ROWS = 200;
+/** Contents that are read at a time. */
+const CONTENTS = 8;
+/** Bytes of the newest results that are kept of a session. */
+const RESULTS = 8 * 1024 * 1024;
 
 /** Sessions as rows: their operations in order, and the index that lists use. */
 export class PostgresJournal implements Journal, SessionIndex {
@@ -30,37 +35,57 @@ export class PostgresJournal implements Journal, SessionIndex {
   async append(
     session: string,
     lease: Lease,
-    { after, rows, entry }: Parameters<Journal["append"]>[2],
+    { after, rows, entry, contents = [] }: Parameters<Journal["append"]>[2],
   ): Promise<boolean> {
     const { head, turns, updated_at, bytes, open, first_prompt = "", answers } = entry;
     const { id = "", created_at = "", role = "", job = "", parent_id = "" } = head ?? {};
     const texts = [id, created_at, role, job, parent_id, first_prompt, updated_at].map(storable);
     return await this.#write(session, lease, async (query) => {
       const own = [this.#project, session];
-      const written = [
+      const written = contents.map(({ name, content }) =>
         query(
-          `INSERT INTO svc.journal (project, session, seq, token, record, position)
+          `INSERT INTO svc.contents (project, session, name, seq, content)
+            VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING`,
+          [...own, name, after + 1, content],
+        )
+      );
+      if (contents.some(({ name }) => name.startsWith("result/"))) {
+        written.push(query(
+          `DELETE FROM svc.contents WHERE project = $1 AND session = $2
+            AND starts_with(name, 'result/') AND seq < (SELECT min(seq) FROM (
+              SELECT seq, sum(length(content)) OVER (ORDER BY seq DESC, name) AS size
+                FROM svc.contents
+                WHERE project = $1 AND session = $2 AND starts_with(name, 'result/')
+            ) AS newest WHERE size <= ${RESULTS})`,
+          own,
+        ));
+      }
+      if (rows.length > 0) {
+        written.push(
+          query(
+            `INSERT INTO svc.journal (project, session, seq, token, record, position)
             SELECT $1, $2, $3 + n, $4, record, position
             FROM unnest($5::text[], $6::text[]) WITH ORDINALITY AS rows (record, position, n)`,
-          [
-            ...own,
-            after,
-            lease.token,
-            rows.map(({ record }) => record),
-            rows.map(({ position }) => position),
-          ],
-        ),
-        query(
-          `INSERT INTO svc.sessions AS known (project, name, last, turns, bytes, open,
+            [
+              ...own,
+              after,
+              lease.token,
+              rows.map(({ record }) => record),
+              rows.map(({ position }) => position),
+            ],
+          ),
+          query(
+            `INSERT INTO svc.sessions AS known (project, name, last, turns, bytes, open,
               id, created_at, role, job, parent_id, first_prompt, updated_at)
             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
             ON CONFLICT (project, name) DO UPDATE SET
               removed = false, last = excluded.last, turns = excluded.turns, bytes = excluded.bytes,
               open = excluded.open, updated_at = excluded.updated_at,
               ${head === undefined ? LATER : FIRST}`,
-          [...own, after + rows.length, turns, bytes, open, ...texts],
-        ),
-      ];
+            [...own, after + rows.length, turns, bytes, open, ...texts],
+          ),
+        );
+      }
       if (answers.length > 0) {
         written.push(query(
           `UPDATE svc.answers SET appended = true
@@ -76,22 +101,39 @@ export class PostgresJournal implements Journal, SessionIndex {
 
   async find(session: string, position: string): Promise<JournalState> {
     const [row] = await this.#database.query<JournalState>(
-      `SELECT last, removed, ${WAITING} AS waiting, coalesce((
+      `SELECT last, removed, ${WAITING} AS waiting, found, EXISTS (SELECT FROM svc.contents
+          WHERE project = $1 AND session = $2 AND seq > found AND seq <= last) AS contents
+        FROM (SELECT last, removed, coalesce((
           SELECT seq FROM svc.journal
             WHERE project = $1 AND session = $2 AND position = $3 AND position <> ''
             ORDER BY seq DESC LIMIT 1), 0) AS found
-        FROM svc.sessions WHERE project = $1 AND name = $2`,
+        FROM svc.sessions WHERE project = $1 AND name = $2) AS known`,
       [this.#project, session, position],
     );
-    return row ?? { last: 0, found: 0, removed: false, waiting: false };
+    return row ?? { last: 0, found: 0, removed: false, waiting: false, contents: false };
   }
 
-  async *read(session: string, after: number): AsyncGenerator<JournalRow> {
+  async *contents(session: string, after: number, last: number): AsyncGenerator<SessionContent> {
+    for (let [seq, name] = [after + 1, ""];;) {
+      const rows = await this.#database.query<SessionContent & { seq: number }>(
+        `SELECT seq, name, content FROM svc.contents
+          WHERE project = $1 AND session = $2 AND (seq, name) > ($3, $4) AND seq <= $5
+          ORDER BY seq, name LIMIT ${CONTENTS}`,
+        [this.#project, session, seq, name, last],
+      );
+      yield* rows;
+      if (rows.length < CONTENTS) return;
+      ({ seq, name } = rows.at(-1)!);
+    }
+  }
+
+  async *read(session: string, after: number, last: number): AsyncGenerator<JournalRow> {
     while (true) {
       const rows = await this.#database.query<JournalRow>(
         `SELECT seq, record, position FROM svc.journal
-          WHERE project = $1 AND session = $2 AND seq > $3 ORDER BY seq LIMIT ${ROWS}`,
-        [this.#project, session, after],
+          WHERE project = $1 AND session = $2 AND seq > $3 AND seq <= $4
+          ORDER BY seq LIMIT ${ROWS}`,
+        [this.#project, session, after, last],
       );
       yield* rows;
       if (rows.length < ROWS) return;
@@ -104,6 +146,7 @@ export class PostgresJournal implements Journal, SessionIndex {
       const values = [this.#project, session];
       await Promise.all([
         query("DELETE FROM svc.journal WHERE project = $1 AND session = $2", values),
+        query("DELETE FROM svc.contents WHERE project = $1 AND session = $2", values),
         query("DELETE FROM svc.answers WHERE project = $1 AND session = $2", values),
         query(
           "UPDATE svc.sessions SET removed = true, last = 0 WHERE project = $1 AND name = $2",

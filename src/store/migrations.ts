@@ -108,6 +108,19 @@ export const MIGRATIONS: readonly Migration[] = [
       );
     `,
   },
+  {
+    name: "what sessions keep next to their logs",
+    sql: `
+      CREATE TABLE svc.contents (
+        project text NOT NULL,
+        session text NOT NULL,
+        name text NOT NULL,
+        seq int NOT NULL,
+        content bytea NOT NULL,
+        PRIMARY KEY (project, session, name)
+      );
+    `,
+  },
 ];
 
 /** Guards the schema: one process at a time changes it. */

@@ -205,6 +205,13 @@ export interface JournalRow {
   position: string;
 }
 
+/** What a session keeps next to its log. */
+export interface SessionContent {
+  /** Unique in the session. Of those that begin with `result/`, the newest are kept. */
+  name: string;
+  content: Uint8Array;
+}
+
 /** What the index has of a session after its newest row. */
 export interface SessionRow {
   turns: number;
@@ -234,22 +241,31 @@ export interface Journal {
    * Appends rows after the sequence number `after`, the last one that the writer knows, and notifies those who follow
    * the session (kind `session`).
    *
+   * @param contents what these rows, or later ones, name
    * @returns whether answers wait for the session
    * @throws SvcError `lease_lost` when the lease has another token
    */
   append(
     session: string,
     lease: Lease,
-    rows: { after: number; rows: Omit<JournalRow, "seq">[]; entry: SessionRow },
+    rows: {
+      after: number;
+      rows: Omit<JournalRow, "seq">[];
+      entry: SessionRow;
+      contents?: SessionContent[];
+    },
   ): Promise<boolean>;
   /**
    * The sequence numbers of the newest row, and of the newest one with a position; 0 for none.
    *
-   * @returns also whether the session was removed, and not created again, and whether answers wait for it
+   * @returns also whether the session was removed, and not created again, whether answers wait for it, and whether the
+   * rows between have contents
    */
   find(session: string, position: string): Promise<JournalState>;
-  /** The rows after a sequence number, the oldest first. */
-  read(session: string, after: number): AsyncIterable<JournalRow>;
+  /** The rows after a sequence number, up to another one, the oldest first. */
+  read(session: string, after: number, last: number): AsyncIterable<JournalRow>;
+  /** The contents that came with these rows. */
+  contents(session: string, after: number, last: number): AsyncIterable<SessionContent>;
   /** Removes the rows of a session. @throws as `append` */
   remove(session: string, lease: Lease): Promise<void>;
   /**
@@ -268,6 +284,7 @@ export interface JournalState {
   found: number;
   removed: boolean;
   waiting: boolean;
+  contents: boolean;
 }
 
 /** The sessions that a list shows. */

@@ -320,6 +320,123 @@ story(
   },
 );
 
+/** A turn with attachments, and with a tool result that the log leaves out. */
+async function rich({ sessions }: Machine, name: string, texts: string[], sent: string) {
+  await sessions.current(name);
+  const session = sessions.open(name);
+  const log = await begin(session);
+  const attachments = await Promise.all(
+    texts.map((text, i) =>
+      session.attachments.keep({ name: `${i}.txt`, content: new TextEncoder().encode(text) })
+    ),
+  );
+  log.append({ type: "user", text: "see", attachments });
+  session.results.append({ turn: log.index, part: 1, output: "[left out]", sent });
+  log.append({ type: "tool", name: "t", input: {}, output: "[left out]", is_error: false });
+  return { session, log };
+}
+
+/** What a machine sends a model of a session: the texts of attachments and of left-out results. */
+async function sentOf({ sessions }: Machine, name: string): Promise<(string | undefined)[]> {
+  await sessions.current(name);
+  const session = sessions.open(name);
+  const leftOut = session.results.read();
+  const found = session.document().turns.flatMap(({ index, parts }) =>
+    parts.flatMap((part, place) =>
+      part.type === "user"
+        ? (part.attachments ?? []).map((each) => {
+          const content = session.attachments.read(each);
+          return content && new TextDecoder().decode(content);
+        })
+        : [leftOut(index, place, part)]
+    )
+  );
+  session.close();
+  return found;
+}
+
+story(
+  "attachments and left-out results come to another machine with the turn that names them",
+  async (url) => {
+    await using one = machine(url);
+    await using other = machine(url);
+    const long = "ü".repeat(700_000);
+    for (
+      const [at, texts, sent] of [[one, ["a", long], "r1\0"], [other, ["a", "b"], "r2"]] as const
+    ) {
+      const { session, log } = await rich(at, "x", [...texts], sent);
+      await session.share();
+      log.end("ok");
+      await session.flush();
+      session.close();
+      const expected = at === one ? ["a", long, "r1\0"] : ["a", long, "r1\0", "a", "b", "r2"];
+      await using third = machine(url);
+      for (const each of [one, other, third]) assert.deepEqual(await sentOf(each, "x"), expected);
+    }
+    assert.equal(await one.sessions.delete("x"), true);
+    await other.sessions.current("x");
+    for (const each of [one, other]) {
+      assert.deepEqual(
+        [...Deno.readDirSync(each.directory)].filter(({ name }) => /^\.x\./.test(name)),
+        [],
+      );
+    }
+    await turn(one, "x", "new");
+    assert.deepEqual(await sentOf(other, "x"), []);
+  },
+);
+
+story("what a machine kept for a turn that another has taken over stays out", async (url) => {
+  await using one = machine(url);
+  await using other = machine(url);
+  const { session, log } = await rich(one, "x", ["first"], "r1");
+  await session.share();
+  await one.expire();
+  await turn(other, "x", "second");
+  session.results.append({ turn: 1, part: 2, output: "[left out]", sent: "late" });
+  log.append({ type: "tool", name: "t", input: {}, output: "[left out]", is_error: false });
+  await assert.rejects(session.flush(), { code: "lease_lost" });
+  session.close();
+  for (const each of [one, other]) assert.deepEqual(await sentOf(each, "x"), ["first", "r1"]);
+});
+
+story("a session that comes into the store brings what it has kept", async (url) => {
+  await using one = machine(url);
+  await using other = machine(url, { project: "q" });
+  const texts = Array.from({ length: 5 }, (_, i) => `${i}`.repeat(600_000));
+  const { session, log } = await rich(one, "x", texts, "r1");
+  log.end("ok");
+  await session.flush();
+  session.close();
+  for (const suffix of [".results", ".attached"]) {
+    const copied = await new Deno.Command("cp", {
+      args: ["-r", `${one.directory}/.x${suffix}`, `${other.directory}/.x${suffix}`],
+    }).output();
+    assert.ok(copied.success);
+  }
+  Deno.copyFileSync(`${one.directory}/x.json`, `${other.directory}/x.json`);
+  await other.sessions.publish("x");
+  await using third = machine(url, { project: "q" });
+  assert.deepEqual(await sentOf(third, "x"), [...texts, "r1"]);
+});
+
+story("the store keeps the newest of the left-out results of a session", async (url) => {
+  await using one = machine(url);
+  const session = one.sessions.open("x");
+  const log = await begin(session);
+  const sent = "x".repeat(3_000_000);
+  for (let part = 0; part < 4; part++) {
+    session.results.append({ turn: 1, part, output: "[left out]", sent });
+    log.append({ type: "tool", name: "t", input: {}, output: "[left out]", is_error: false });
+    await session.share();
+  }
+  log.end("ok");
+  session.close();
+  await using other = machine(url);
+  const found = (await sentOf(other, "x")).map((text) => text?.length);
+  assert.deepEqual(found, [undefined, undefined, 3_000_000, 3_000_000]);
+});
+
 /** One handle's work: what it appends, and whether another machine takes the session over before the last. */
 interface Work {
   machine: number;

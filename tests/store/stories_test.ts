@@ -99,6 +99,32 @@ story("a session that one machine began is continued and exported by another", a
   assert.deepEqual(documents[0], documents[1]);
 });
 
+story(
+  "what one machine attached to a prompt, and a result that the log leaves out, another sends as they were",
+  async (machine) => {
+    await using model = startBackend([
+      call("file_read", { path: "port.txt" }),
+      say("One."),
+      say("Two."),
+      say("Three."),
+    ]);
+    const config = { noise_tools: ["file_read"] };
+    const one = await machine(model.url, config);
+    const other = await machine(model.url, config);
+    await one.place.write("note.txt", "It is the 9090.");
+    await one.place.write("port.txt", "Or the 8080.");
+    await one.done("run", "--session-id", "long", "--attach", "note.txt", "first");
+    assert.doesNotMatch(JSON.stringify(await one.session("long")), /the (9090|8080)/);
+    await other.done("run", "--session-id", "long", "second");
+    await one.done("run", "--session-id", "long", "third");
+    const [, before, second, third] = model.chats.map(({ messages }) => messages.slice(1));
+    assert.match(JSON.stringify(before), /It is the 9090/);
+    assert.match(JSON.stringify(before), /Or the 8080/);
+    assert.deepEqual(second.slice(0, before.length), before);
+    assert.deepEqual(third.slice(0, second.length), second);
+  },
+);
+
 story("a job is added, approved, run and read on four machines", async (machine) => {
   const one = await machine();
   const two = await machine();
