@@ -329,6 +329,12 @@ export type StreamEvent =
     reasoning_details?: Record<string, unknown>[];
   };
 
+/** A part of an assistant's message; `block` is one of its `reasoning_details`. */
+export type ReplyPiece =
+  | { text: string }
+  | { call: WireToolCall }
+  | { block: Record<string, unknown> };
+
 /**
  * Translates the events of one answer in another protocol into chunks of the chat-completions protocol, and `[DONE]`.
  * A delta may have `reasoning_details`, see {@linkcode ChatMessage}.

@@ -10,9 +10,10 @@ import type {
   ProviderClass,
   ProviderOptions,
   Reasoning,
+  ReplyPiece,
   StreamEvent,
 } from "../plugins/api.ts";
-import { Assembler, type ReplyPiece, replyPieces } from "./deltas.ts";
+import { Assembler, replyPieces } from "./deltas.ts";
 import { BackendError, opening, type Peer, RefusedRequest, statusFailure } from "./failure.ts";
 import { type HttpAnswer, isOk, readText, sendRequest } from "./http.ts";
 import type { PlainNames } from "./plain_names.ts";
@@ -329,6 +330,7 @@ export class OpenAICompatibleProvider implements Provider {
       if (isOk(answer)) return { answer, names };
       const failure = await completionFailure(answer, this.#peer(path), this.clock);
       if (failure.kind === "overflow") throw failure;
+      if (this.#strict.unseal(failure, taken)) continue;
       if (this.#refused.learn(failure, payload, reasoning)) continue;
       const sent = (payload.messages ?? payload.input ?? []) as Partial<ChatMessage>[];
       if (this.#strict.learn(failure, taken, sent)) continue;

@@ -2,6 +2,7 @@ import { mintId } from "../platform/files.ts";
 import type {
   ChatMessage,
   EventTranslator,
+  ReplyPiece,
   StreamEvent,
   Usage,
   WireToolCall,
@@ -468,9 +469,6 @@ function placed(blocks: Detail[], after: Position): Detail[] {
   const first = after.text === 0 && after.calls === 0;
   return first ? blocks : blocks.map((block) => ({ ...block, after }));
 }
-
-/** A part of a reply in the order in which the backend sent it. */
-export type ReplyPiece = { text: string } | { call: WireToolCall } | { block: Detail };
 
 /** The parts of an assistant's message for a protocol that keeps their order. */
 export function replyPieces(

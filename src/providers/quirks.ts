@@ -24,7 +24,7 @@ export class RefusedParameters {
     }
     const signs: [name: string, sign: RegExp][] = [
       ["stream_options", /stream_options|include_usage/],
-      ["include", /encrypted.?content/i],
+      ["include", /encrypted.?content is not supported/i],
       ...Object.keys(reasoning).map((name): [string, RegExp] => [name, RegExp(`\\b${name}\\b`)]),
       [format, FORMAT],
       ["max_tokens", /max_completion_tokens/],
@@ -183,10 +183,17 @@ export class StrictMessages {
   #ordered = false;
   #texts = false;
   #blind = false;
+  #unsealed = false;
 
   /** Whether to send earlier reasoning; undefined until the backend shows it. */
   get reasoning(): boolean | undefined {
     return this.#reasoning;
+  }
+
+  /** Whether the request was rejected for the reasoning blocks in it, and can be sent again without them. */
+  unseal({ status, message }: BackendError, messages: ChatMessage[]): boolean {
+    if (status !== 400 || !SEALED.test(message)) return false;
+    return this.#unsealed = messages.some((each) => each.reasoning_details !== undefined);
   }
 
   /**
@@ -218,7 +225,8 @@ export class StrictMessages {
 
   /** The messages as this backend accepts them. */
   adapt(messages: ChatMessage[]): ChatMessage[] {
-    const seen = this.#blind ? messages.map(withoutImages) : messages;
+    const own = this.#unsealed ? messages.map(withoutBlocks) : messages;
+    const seen = this.#blind ? own.map(withoutImages) : own;
     const ordered = this.#ordered ? inOrder(seen) : seen;
     if (this.#reasoning) return ordered.map(withReasoning);
     return this.#texts ? ordered.map(withText) : ordered;
@@ -251,6 +259,14 @@ function withoutImages({ images, ...message }: ChatMessage): ChatMessage {
   const names = images.map(({ name }) => name).join(", ");
   const note = `[The model takes no images; these were left out: ${names}]`;
   return { ...message, content: joined(message.content, note) };
+}
+
+/** Messages of backends that cannot verify a reasoning block, such as one of another account. */
+const SEALED =
+  /signature|encrypted.?content.{0,80}(verified|invalid|decrypt)|invalid.?encrypted|(thinking|reasoning).{0,3} blocks?\b/i;
+
+function withoutBlocks({ reasoning_details: _, ...message }: ChatMessage): ChatMessage {
+  return message;
 }
 
 function withText(message: ChatMessage): ChatMessage {
