@@ -113,7 +113,7 @@ function assertPrefixes(wire: Wire, requests: Json[]): void {
 }
 
 for (const wire of ["messages", "responses"] as const) {
-  const { talk, thought, called, result, provider, ...words } = WIRES[wire];
+  const { talk, thought, called, result, ...words } = WIRES[wire];
 
   Deno.test(`${wire}: a turn reasons, calls tools and answers, and its reasoning goes back sealed [4.10, 6.2]`, async () => {
     await using place = await on(wire, [
