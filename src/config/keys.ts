@@ -22,6 +22,9 @@ export const BUNDLED_PLUGINS = [
   "svc-core-demo",
 ] as const;
 
+/** Further plugins that come with the program. They load where the setting `plugins` names them. */
+export const OPTIONAL_PLUGINS = ["svc-core-lsp"] as const;
+
 /** The definition of one setting. */
 export interface Setting<T = unknown> {
   /** For an object setting every field is optional, because layers merge per key. */
@@ -114,6 +117,13 @@ const mcpServer = () =>
     (server) => (server.transport === "http" ? server.url : server.command) !== undefined,
     { error: "must have a command, or a url and the transport http" },
   ));
+
+const languageServer = () =>
+  z.strictObject({
+    name: name(),
+    command: z.array(name()).check(z.minLength(1)),
+    extensions: z.array(name()).check(z.minLength(1)),
+  });
 
 const askPolicy = () =>
   z.strictObject({
@@ -313,6 +323,11 @@ export const SETTINGS = {
 
   plugins: compared(names, [...BUNDLED_PLUGINS], "Plugins to load; an empty list loads all found."),
   "mcp.servers": compared(() => z.array(mcpServer()), [], "MCP servers whose tools are imported."),
+  "lsp.servers": opening(
+    () => z.array(languageServer()),
+    [],
+    "Language servers of the plugin svc-core-lsp: {name, command: [program, ...], extensions}.",
+  ),
   "mcp_server.allow_ask": compared(flag, true, "Run ask-gated tools when serving MCP."),
   "serve.max_concurrent": opening(
     () => z.int().check(z.positive()),

@@ -1,4 +1,4 @@
-import { BUNDLED_PLUGINS } from "../config/keys.ts";
+import { BUNDLED_PLUGINS, OPTIONAL_PLUGINS } from "../config/keys.ts";
 import type { PluginModule } from "./api.ts";
 import anthropic from "../../plugins/svc-core-anthropic/manifest.json" with { type: "json" };
 import demo from "../../plugins/svc-core-demo/manifest.json" with { type: "json" };
@@ -9,6 +9,7 @@ import exec from "../../plugins/svc-core-exec/manifest.json" with { type: "json"
 import fs from "../../plugins/svc-core-fs/manifest.json" with { type: "json" };
 import git from "../../plugins/svc-core-git/manifest.json" with { type: "json" };
 import groq from "../../plugins/svc-core-groq/manifest.json" with { type: "json" };
+import lsp from "../../plugins/svc-core-lsp/manifest.json" with { type: "json" };
 import mcp from "../../plugins/svc-core-mcp/manifest.json" with { type: "json" };
 import ollama from "../../plugins/svc-core-ollama/manifest.json" with { type: "json" };
 import openai from "../../plugins/svc-core-openai/manifest.json" with { type: "json" };
@@ -23,9 +24,11 @@ export interface BundledPlugin {
   load: () => Promise<PluginModule>;
 }
 
+const NAMES = [...BUNDLED_PLUGINS, ...OPTIONAL_PLUGINS];
+
 /** The paths are literals, so that the bundler and the compiler include the modules. */
 const MODULES: Record<
-  typeof BUNDLED_PLUGINS[number],
+  typeof NAMES[number],
   [BundledPlugin["manifest"], BundledPlugin["load"]]
 > = {
   "svc-core-fs": [fs, () => import("../../plugins/svc-core-fs/src/plugin.ts")],
@@ -43,10 +46,11 @@ const MODULES: Record<
   "svc-core-openai": [openai, () => import("../../plugins/svc-core-openai/src/plugin.ts")],
   "svc-core-opencode": [opencode, () => import("../../plugins/svc-core-opencode/src/plugin.ts")],
   "svc-core-demo": [demo, () => import("../../plugins/svc-core-demo/src/plugin.ts")],
+  "svc-core-lsp": [lsp, () => import("../../plugins/svc-core-lsp/src/plugin.ts")],
 };
 
 /** The bundled plugins, in the order in which they load. */
-export const BUNDLED: readonly BundledPlugin[] = BUNDLED_PLUGINS.map((name) => {
+export const BUNDLED: readonly BundledPlugin[] = NAMES.map((name) => {
   const [manifest, load] = MODULES[name];
   return { manifest, load };
 });

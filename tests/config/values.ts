@@ -18,6 +18,8 @@ interface Schema {
   minLength?: number;
   minimum?: number;
   exclusiveMinimum?: number;
+  minItems?: number;
+  required?: string[];
   properties?: Record<string, Schema>;
   patternProperties?: Record<string, Schema>;
 }
@@ -41,7 +43,7 @@ function value(schema: Schema): fc.Arbitrary<unknown> {
       return fc.double({ min: schema.minimum ?? 0.001, max: 1e9, noNaN: true })
         .map((number) => number === 0 ? 0 : number);
     case "array":
-      return fc.array(value(schema.items!), { maxLength: 5 });
+      return fc.array(value(schema.items!), { minLength: schema.minItems ?? 0, maxLength: 5 });
     case "object":
       return object(schema);
   }
@@ -52,7 +54,10 @@ function object(schema: Schema): fc.Arbitrary<unknown> {
   const known = Object.entries(schema.properties ?? {})
     .filter(([name]) => !name.includes("."))
     .map(([name, one]) => [name, value(one)] as const);
-  const fields = fc.record(Object.fromEntries(known), { requiredKeys: [], noNullPrototype: true });
+  const fields = fc.record(Object.fromEntries(known), {
+    requiredKeys: schema.required ?? [],
+    noNullPrototype: true,
+  });
   const any = Object.entries(schema.patternProperties ?? {})
     .find(([pattern]) =>
       pattern === "^[^.]+$" || pattern.endsWith("$))[^.]+$") && pattern.startsWith("^(?!")

@@ -1,6 +1,6 @@
 import { basename, join } from "node:path";
 import { configFile, type ConfigScope } from "../../config/config.ts";
-import { BUNDLED_PLUGINS } from "../../config/keys.ts";
+import { BUNDLED_PLUGINS, OPTIONAL_PLUGINS } from "../../config/keys.ts";
 import type { Workspace } from "../../engine/workspace.ts";
 import { VERSION } from "../../platform/environment.ts";
 import { nearest, SvcError, usageError } from "../../platform/error.ts";
@@ -34,7 +34,7 @@ export async function installOne(
   await trustLocal(workspace, plugin);
   await addToLists(workspace, name, origin);
   io.note(`Installed ${name} ${version} (${origin}) from ${source.text}.`);
-  if (BUNDLED_PLUGINS.some((bundled) => bundled === name)) {
+  if ([...BUNDLED_PLUGINS, ...OPTIONAL_PLUGINS].some((bundled) => bundled === name)) {
     io.note(`warning: It takes the place of the bundled plugin ${name}.`);
   }
   if (requires.length > 0 && !deps) {
