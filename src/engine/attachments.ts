@@ -66,6 +66,21 @@ export function attachment(name: string, content: Uint8Array<ArrayBuffer>): NewA
   );
 }
 
+/**
+ * An image as an attachment.
+ *
+ * @throws SvcError (exit 2) `attachment_size`, `attachment_type`
+ */
+export function imageAttachment(name: string, content: Uint8Array<ArrayBuffer>): NewAttachment {
+  const media_type = checked(name, content.subarray(0, START), content.length);
+  if (media_type !== undefined) return { name, media_type, content };
+  throw usageError(
+    "attachment_type",
+    `${name} is no image that models take (PNG, JPEG, GIF, WebP).`,
+    "Convert it.",
+  );
+}
+
 /** Bytes of a file that tell an image. */
 const START = 16;
 

@@ -8,7 +8,7 @@ import type {
   WireToolCall,
 } from "../plugins/api.ts";
 import { traceHeaders } from "../platform/trace.ts";
-import type { NewPart } from "../sessions/schema.ts";
+import type { Attachment, NewPart } from "../sessions/schema.ts";
 import { type Authorization, authorize } from "../policy/gate.ts";
 import { CONFINED } from "../policy/roles.ts";
 import { runTool, type ToolOutcome } from "../tools/execute.ts";
@@ -53,12 +53,19 @@ export async function* runCalls(
       const started = yield* startCall(call.id, prepared, scope, events, result.denied);
       running.push({ call, prepared, ...started });
     }
-    for (const [i, { call, prepared, granted, reason, outcome: pending }] of running.entries()) {
+    for (
+      const [i, { call, prepared, granted, reason, images, outcome: pending }] of running.entries()
+    ) {
       const outcome = yield* events.during(pending);
       const name = prepared.ok ? prepared.tool.name : prepared.name;
       const { args } = prepared;
       await logCall(
-        { name, input: args, call: callAsSent(call, name, args) },
+        {
+          name,
+          input: args,
+          call: callAsSent(call, name, args),
+          ...images?.length && !outcome.is_error && { attachments: images },
+        },
         outcome,
         scope,
         granted,
@@ -164,6 +171,8 @@ function isRefusal(prepared: Prepared, { is_error }: ToolOutcome): boolean {
 interface StartedCall {
   granted: boolean;
   reason?: string;
+  /** The images that the tool has given so far, which are kept. */
+  images?: Attachment[];
   outcome: Promise<ToolOutcome>;
 }
 
@@ -245,18 +254,23 @@ async function* startCall(
     mask,
     emit: (piece) => events.push({ type: "tool_output", run, id, name: tool.name, ...piece }),
   });
+  const images: Attachment[] = [];
   const most = await max_result_chars(0);
   const call = () => {
     const context: ToolContext = {
       ...contextAt(paths, environment),
       max_result: most,
+      attach: async (name, image) => {
+        const { imageAttachment } = await import("./attachments.ts");
+        images.push(await session.kept.keep(imageAttachment(name, image)));
+      },
       progress: (text) => progress.write(text),
       trace: traceHeaders(),
     };
     return runTool(tool, args, context, { max_result_chars, clock, mask, keep });
   };
   const outcome = tracedTool(tool, args, id, call).finally(() => progress.end());
-  return { granted, outcome };
+  return { granted, images, outcome };
 }
 
 /** Characters of the longest preview in an event. */
@@ -342,7 +356,7 @@ function callAsSent(
  * @param granted whether the call was not refused; a refusal is logged as it is
  */
 async function logCall(
-  part: Pick<ToolPart, "name" | "input" | "call">,
+  part: Pick<ToolPart, "name" | "input" | "call" | "attachments">,
   outcome: ToolOutcome,
   scope: TurnScope,
   granted: boolean,

@@ -2,7 +2,14 @@ import { SvcError } from "../platform/error.ts";
 import type { ChatMessage, FailureKind, Provider } from "../plugins/api.ts";
 import type { Session } from "../sessions/session.ts";
 import type { ProviderContext } from "./context.ts";
-import { type Entry, newestCompaction, shortened, sizeOf, turnMessages } from "./conversation.ts";
+import {
+  type Entry,
+  imageChars,
+  newestCompaction,
+  shortened,
+  sizeOf,
+  turnMessages,
+} from "./conversation.ts";
 import { type TurnEvent, TurnFailure, type TurnResult } from "./events.ts";
 import type { TurnModels } from "./models.ts";
 import { withoutThinking } from "./reply.ts";
@@ -85,7 +92,8 @@ export async function* fit(
       if (excess <= 0) break;
       const { message, result } = entry;
       if (result === undefined || newest.includes(entry)) continue;
-      const saved = message.content!.length - shortened(result.text, 0, result.tool).length;
+      const saved = message.content!.length - shortened(result.text, 0, result.tool).length +
+        imageChars(message);
       if (saved <= 0) continue;
       excess -= saved;
       dropped.push(entry);

@@ -4,10 +4,10 @@ import { exists } from "../platform/files.ts";
 import type { ChatMessage, ConfigView, Provider, WireTool } from "../plugins/api.ts";
 import type { WorktreeGuard } from "../policy/paths.ts";
 import type { Policy } from "../policy/policy.ts";
-import type { Attachment, Turn } from "../sessions/schema.ts";
+import type { Turn } from "../sessions/schema.ts";
 import type { TurnLog } from "../sessions/session.ts";
 import { charsOf, type ToolRegistry } from "../tools/registry.ts";
-import { Conversation, LoggedTurn } from "./conversation.ts";
+import { Conversation, LoggedTurn, type ReadAttachment } from "./conversation.ts";
 import type { AgentScope } from "./scope.ts";
 import { coreTool } from "./tools/core.ts";
 import { ContextWindow } from "./window.ts";
@@ -32,7 +32,7 @@ export class ProviderContext {
   /** The system prompt of the turn with these notes in it. */
   #prompt: (notes: string) => string = (notes) => notes;
 
-  readonly #attached: (attachment: Attachment) => Uint8Array | undefined;
+  readonly #attached: ReadAttachment;
 
   /** The turns that `load` has read. */
   #turns: Turn[] | undefined;
@@ -41,8 +41,8 @@ export class ProviderContext {
     const { name: provider, model } = agent.provider;
     this.#agent = agent;
     this.#policy = policy;
-    const { attachments } = agent.session;
-    this.#attached = (attachment) => attachments.read(attachment);
+    const { attachments, kept } = agent.session;
+    this.#attached = (each, origin) => (origin === "user" ? attachments : kept).read(each);
     this.#conversation = new Conversation([], { provider, model }, this.#attached);
   }
 

@@ -23,6 +23,12 @@ export interface Entry {
   result?: { text: string; tool: string };
 }
 
+/** Reads what was attached to a prompt, or given by a tool; undefined when it is gone. */
+export type ReadAttachment = (
+  attachment: Attachment,
+  origin: "user" | "tool",
+) => Uint8Array | undefined;
+
 /** What serves a turn. */
 export type Served = Pick<Turn, "provider" | "model">;
 type Command = Extract<NewPart, { type: "command" }>;
@@ -44,7 +50,7 @@ export class Conversation {
   /** The newest summary. */
   summary = "";
   readonly #backend?: Served;
-  readonly #attached: (attachment: Attachment) => Uint8Array | undefined;
+  readonly #attached: ReadAttachment;
   #entries: Entry[] = [];
   /** Position of the next part. */
   #next = 0;
@@ -52,7 +58,13 @@ export class Conversation {
   #foreign = false;
   #command = "";
   /** The parts of the current reply, and the position of its entries. */
-  #reply: { part: ReplyPart; place: number; call?: WireToolCall; sent?: string }[] = [];
+  #reply: {
+    part: ReplyPart;
+    place: number;
+    call?: WireToolCall;
+    /** What the model was sent of a result. */
+    sent?: Pick<ChatMessage, "content" | "images">;
+  }[] = [];
   #replyAt = 0;
 
   /**
@@ -62,7 +74,7 @@ export class Conversation {
   constructor(
     turns: readonly Turn[] = [],
     backend?: Served,
-    attached: (attachment: Attachment) => Uint8Array | undefined = () => undefined,
+    attached: ReadAttachment = () => undefined,
   ) {
     this.#backend = backend;
     this.#attached = attached;
@@ -134,7 +146,7 @@ export class Conversation {
         const { text, attachments = [] } = part;
         const content = attachments.length === 0
           ? { content: text }
-          : withAttachments(text, attachments, this.#attached);
+          : withAttachments(text, attachments, (each) => this.#attached(each, "user"));
         this.#push({ role: "user", ...content }, place);
         break;
       }
@@ -154,7 +166,18 @@ export class Conversation {
           this.#push({ role: "user", content: this.#command }, place);
           this.#endReply();
         }
-        this.#reply.push({ part, place, call: this.#wireCall(part, place), sent });
+        this.#reply.push({
+          part,
+          place,
+          call: this.#wireCall(part, place),
+          ...(part.type === "tool" && {
+            sent: withAttachments(
+              sent ?? part.output,
+              part.attachments ?? [],
+              (each) => this.#attached(each, "tool"),
+            ),
+          }),
+        });
         this.#entries.splice(this.#replyAt, Infinity, ...this.#replyEntries());
     }
   }
@@ -237,9 +260,9 @@ export class Conversation {
         const message: ChatMessage = { role: "assistant", content: null, tool_calls };
         entries.push({ message, turn, part: place });
       }
-      const content = sent ?? part.output;
-      const message: ChatMessage = { role: "tool", tool_call_id: call.id, content };
-      entries.push({ message, turn, part: place, result: { text: content, tool: part.name } });
+      const message: ChatMessage = { role: "tool", tool_call_id: call.id, ...sent! };
+      const result = { text: sent!.content!, tool: part.name };
+      entries.push({ message, turn, part: place, result });
     }
     return entries;
   }
@@ -272,7 +295,10 @@ export class Conversation {
       if (results_since !== undefined && (turn < results_from || part < results_since)) continue;
       const shorter = shortened(result.text, results_max, result.tool);
       if (shorter.length < message.content!.length) message.content = shorter;
-      if (results_max === 0) entry.result = undefined; // it cannot become shorter
+      if (results_max > 0) continue;
+      if (message.images !== undefined) message.content += `\n${IMAGES_GONE}`;
+      delete message.images;
+      entry.result = undefined; // it cannot become shorter
     }
   }
 
@@ -302,7 +328,9 @@ export class Conversation {
   }
 }
 
-/** What a model is sent for a prompt with its attachments. */
+const IMAGES_GONE = "[The images of this result were left out to make room.]";
+
+/** What a model is sent for a prompt, or a result, with its attachments. */
 function withAttachments(
   text: string,
   attachments: readonly Attachment[],
@@ -467,6 +495,11 @@ export function newestCompaction(turns: readonly Turn[]): { summary: string; fro
 
 /** Characters that an image counts for: about as many tokens as backends count for a large one. */
 const IMAGE = 5000;
+
+/** The characters that the images of a message count for. */
+export function imageChars({ images = [] }: ChatMessage): number {
+  return images.length * IMAGE;
+}
 
 /** The characters that a message takes in a request. */
 export function sizeOf(

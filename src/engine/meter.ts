@@ -37,6 +37,7 @@ import {
 } from "./budget.ts";
 import { type TurnEvent, TurnFailure } from "./events.ts";
 import { addUsage } from "./budget.ts";
+import { imageChars } from "./conversation.ts";
 import type { TurnTask } from "./task.ts";
 import { tracedAsk, tracedChat } from "./trace.ts";
 
@@ -482,8 +483,9 @@ function limited(
 
 function characters(messages: ChatMessage[]): number {
   let sum = 0;
-  for (const { content, reasoning_content, tool_calls = [] } of messages) {
-    sum += (content?.length ?? 0) + (reasoning_content?.length ?? 0);
+  for (const message of messages) {
+    const { content, reasoning_content, tool_calls = [] } = message;
+    sum += (content?.length ?? 0) + (reasoning_content?.length ?? 0) + imageChars(message);
     for (const call of tool_calls) {
       sum += call.function.name.length + call.function.arguments.length;
     }

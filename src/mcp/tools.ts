@@ -89,6 +89,7 @@ export class McpTools {
       const { signal } = hooks;
       const { environment } = authorization;
       const max_result_chars: number = config.get("tool_max_result_chars");
+      const images: CallToolResult["content"] = [];
       const context = {
         config,
         paths: authorization.paths,
@@ -96,6 +97,11 @@ export class McpTools {
         session: "",
         reads: this.#policy.reads(),
         max_result: max_result_chars || undefined,
+        attach: async (name: string, image: Uint8Array<ArrayBuffer>) => {
+          const { imageAttachment } = await import("../engine/attachments.ts");
+          const { media_type = "", content } = imageAttachment(name, image);
+          images.push({ type: "image", mimeType: media_type, data: content.toBase64() });
+        },
         key: (name: string, address: string) => this.#workspace.key(name, address),
         run: (request: ProcessRequest) =>
           sandbox.run({ ...request, env: { ...request.env, ...environment } }, signal),
@@ -106,7 +112,8 @@ export class McpTools {
         clock,
         mask,
       });
-      return { content: [{ type: "text", text: outcome.output }], isError: outcome.is_error };
+      const text = { type: "text" as const, text: outcome.output };
+      return { content: [text, ...images], isError: outcome.is_error };
     } finally {
       release();
     }

@@ -163,6 +163,13 @@ export interface ToolContext {
    */
   readonly max_result?: number;
   /**
+   * Gives the model an image along with the result. A model that takes none is told its name.
+   *
+   * @param name a path, or what else tells where it is from
+   * @throws Error for what is no PNG, JPEG, GIF or WebP, or has more than 5 MB
+   */
+  readonly attach?: (name: string, image: Uint8Array<ArrayBuffer>) => Promise<void>;
+  /**
    * Shows text of a running call to the person: the output of a program, or how far a long call is. It is shown line by
    * line, a few times a second, and not all of it when much comes at once. The log and the model get the result only.
    */
@@ -253,7 +260,7 @@ export interface ToolDefinition {
 export interface ChatMessage {
   role: "system" | "user" | "assistant" | "tool";
   content: string | null;
-  /** For role `user`: the images that are sent along; `data` is base64. */
+  /** For the roles `user` and `tool`: the images that are sent along; `data` is base64. */
   images?: { name: string; media_type: string; data: string }[];
   /** Earlier thinking, for providers with `echo_reasoning`. */
   reasoning_content?: string;

@@ -21,7 +21,7 @@ import {
   cacheKey,
   RefusedParameters,
   StrictMessages,
-  wireMessage,
+  wireMessages,
   withoutReasoning,
 } from "./quirks.ts";
 import { backoff } from "./retry.ts";
@@ -213,7 +213,7 @@ export class OpenAICompatibleProvider implements Provider {
     const stream = options.stream ?? true;
     return {
       model: this.model,
-      messages: (this.echo_reasoning ? messages : messages.map(withoutReasoning)).map(wireMessage),
+      messages: wireMessages(this.echo_reasoning ? messages : messages.map(withoutReasoning)),
       temperature,
       ...(max_tokens > 0 && { max_tokens }),
       ...(options.tools?.length && { tools: options.tools }),

@@ -227,7 +227,7 @@ export class StrictMessages {
   adapt(messages: ChatMessage[]): ChatMessage[] {
     const own = this.#unsealed ? messages.map(withoutBlocks) : messages;
     const seen = this.#blind ? own.map(withoutImages) : own;
-    const ordered = this.#ordered ? inOrder(seen) : seen;
+    const ordered = this.#ordered ? inOrder(imagesApart(seen)) : seen;
     if (this.#reasoning) return ordered.map(withReasoning);
     return this.#texts ? ordered.map(withText) : ordered;
   }
@@ -310,8 +310,30 @@ function joined(
   return texts.length > 0 ? texts.join("\n\n") : first ?? second ?? null;
 }
 
-/** A message in the form of the protocol, where images are parts of the content. */
-export function wireMessage(given: ChatMessage): ChatMessage | Record<string, unknown> {
+/** Messages in the form of the protocol, where images are parts of the content. */
+export function wireMessages(messages: ChatMessage[]): (ChatMessage | Record<string, unknown>)[] {
+  return imagesApart(messages).map(wireMessage);
+}
+
+/** The protocol has no images in results: a message of the user after the results of a reply has them. */
+function imagesApart(messages: ChatMessage[]): ChatMessage[] {
+  if (!messages.some(({ role, images }) => role === "tool" && images)) return messages;
+  const apart: ChatMessage[] = [];
+  let images: NonNullable<ChatMessage["images"]> = [];
+  for (const [i, message] of messages.entries()) {
+    const { images: own = [], ...rest } = message;
+    const isResult = message.role === "tool";
+    apart.push(isResult ? rest : message);
+    if (isResult) images.push(...own);
+    if (images.length === 0 || messages[i + 1]?.role === "tool") continue;
+    const names = images.map(({ name }) => name).join(", ");
+    apart.push({ role: "user", content: `[The images of these results: ${names}]`, images });
+    images = [];
+  }
+  return apart;
+}
+
+function wireMessage(given: ChatMessage): ChatMessage | Record<string, unknown> {
   const { images, ...message } = given;
   if (images === undefined) return given;
   const parts = images.map(({ media_type, data }) => ({

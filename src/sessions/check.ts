@@ -110,7 +110,7 @@ export function isPart(part: unknown): part is Part {
     case "tool":
       return typeof part.name === "string" && isObject(part.input) &&
         typeof part.output === "string" && typeof part.is_error === "boolean" &&
-        isOptionalText(part.analysis) && isOfReply(part) &&
+        isOptionalText(part.analysis) && isOfReply(part) && areAttachments(part.attachments) &&
         (part.call === undefined || isCall(part.call));
     case "command":
       // The earlier implementation writes an empty summary into every command: it is no compaction record.

@@ -61,9 +61,7 @@ function partBlocks(part: Part): string[] {
       return [
         heading("User", part),
         quote(part.text),
-        ...(part.attachments ?? []).map(({ name, bytes }) =>
-          `Attached: ${code(name)}, ${bytes} bytes`
-        ),
+        ...attached(part),
       ];
     case "text":
       return [heading("Assistant", part), quote(part.text)];
@@ -92,8 +90,13 @@ function partBlocks(part: Part): string[] {
         fence(JSON.stringify(part.input, null, 2), "json"),
         ...(part.analysis === undefined ? [] : [quote(part.analysis)]),
         fence(part.output),
+        ...attached(part),
       ];
   }
+}
+
+function attached({ attachments = [] }: Part & { type: "user" | "tool" }): string[] {
+  return attachments.map(({ name, bytes }) => `Attached: ${code(name)}, ${bytes} bytes`);
 }
 
 function section<T>(title: string, entries: T[], line: (entry: T) => string): string[] {

@@ -34,7 +34,7 @@ const call = z.object({
   reasoning_details: z.optional(z.array(z.record(z.string(), z.unknown()))),
 });
 
-/** What was attached to a prompt. Its content is in a file next to the log. */
+/** What was attached to a prompt or a result. Its content is in a file next to the log. */
 const attachment = z.object({
   /** A path, or what else tells where it is from. */
   name: z.string(),
@@ -64,6 +64,8 @@ export const part = z.discriminatedUnion("type", [
     is_error: z.boolean(),
     analysis: z.optional(z.string()),
     call: z.optional(call),
+    /** The images that the tool gave with it. */
+    attachments: z.optional(z.array(attachment)),
     ...reply,
     ...stamp,
   }),

@@ -69,8 +69,13 @@ async function read(
     const length = info.size <= CHUNK ? file.readSync(buffer) : await file.read(buffer);
     if (length === null) break;
     const chunk = buffer.subarray(0, length);
-    if (bytes === 0 && chunk.subarray(0, 8192).includes(0)) {
-      return `# ${path} - ${info.size} bytes\n(binary file, not shown)`;
+    const binary = bytes === 0 && chunk.subarray(0, 8192).includes(0);
+    if (binary || (bytes === 0 && mayHaveFormat(path, chunk))) {
+      const { readFormat } = await import("./formats.ts");
+      const shown = await readFormat(file, { path, offset, limit, start: chunk }, context);
+      if (shown !== undefined) return shown;
+      if (binary) return `# ${path} - ${info.size} bytes\n(binary file, not shown)`;
+      file.seekSync(length, Deno.SeekMode.Start);
     }
     window.add(chunk, { count: known === undefined });
     bytes += length;
@@ -82,6 +87,36 @@ async function read(
     ? `${counts.lines} lines, ${counts.chars} chars`
     : `${info.size} bytes (too large to count)`;
   return render(`# ${path} - ${totals}`, window, { offset, limit, counts: complete && counts });
+}
+
+/** Whether a file without a NUL byte may have one of the formats of `formats.ts`. */
+function mayHaveFormat(path: string, start: Uint8Array): boolean {
+  return FORMATS.test(String.fromCharCode(...start.subarray(0, 12))) || /\.ipynb$/i.test(path);
+}
+
+// deno-lint-ignore no-control-regex
+const FORMATS = /^(\xff\xd8\xff|GIF8|RIFF....WEBP|%PDF-|\x1f\x8b|PK[\x03\x05])/s;
+
+/** A window of the lines of a text that stands for a file, with a header of what it is. */
+export function textWindow(
+  header: string,
+  text: string,
+  { path, offset, limit }: Window,
+  context: ToolContext,
+): string {
+  const window = new LineWindow(offset, limit, budget(path, context));
+  window.add(new TextEncoder().encode(text));
+  window.end();
+  const counts = { lines: window.total_lines, chars: window.total_chars };
+  return render(header, window, { offset, limit, counts });
+}
+
+/** What a call asks for. */
+export interface Window {
+  path: string;
+  /** From 1. */
+  offset: number;
+  limit: number;
 }
 
 function render(
@@ -142,7 +177,7 @@ function stateOf({ size, mtime, ctime }: Deno.FileInfo): string {
 }
 
 /** Characters of the numbered lines, so that the result stays below the limit and its header is true. */
-function budget(path: string, context: ToolContext): number {
+export function budget(path: string, context: ToolContext): number {
   return Math.max(0, Math.min(UNLIMITED, context.max_result ?? Infinity) - path.length - 200);
 }
 
