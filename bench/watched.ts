@@ -17,6 +17,14 @@ interface WatchedServer extends AsyncDisposable {
   held(): Promise<Watched>;
 }
 
+/** The bounds of the heap that the launcher sets for servers, so that what users run is measured. */
+export function heapBounds(): Record<string, string> {
+  const script = Deno.readTextFileSync(`${ROOT}/compile.sh`);
+  return Object.fromEntries(
+    Array.from(script.matchAll(/\b(MALLOC_\w+)=(\d+)/g), ([, name, bytes]) => [name!, bytes!]),
+  );
+}
+
 /** Starts the server of a worktree, from the sources, in a process of its own that watches itself. */
 export async function startWatched(folder: string): Promise<WatchedServer> {
   const flags = (await Deno.readTextFile(`${ROOT}/permissions/build.flags`)).split("\n");
@@ -31,6 +39,7 @@ export async function startWatched(folder: string): Promise<WatchedServer> {
     env: {
       SVC_TRUST: "1",
       HOME: folder,
+      ...heapBounds(),
       DENO_DIR: Deno.env.get("DENO_DIR") ?? `${Deno.env.get("HOME")}/.cache/deno`,
     },
     stdin: "piped",

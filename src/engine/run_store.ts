@@ -420,7 +420,8 @@ export class RunStore {
         const run = value as Run;
         if (this.#unsent.has(key) && run.owner === this.#owner) continue;
         const mine = this.get(key)?.owner === this.#owner;
-        if (!isEnded(run) || run.unreported) this.#write(join(this.#directory, "open", key), "");
+        const open = join(this.#directory, "open", key);
+        if ((!isEnded(run) || run.unreported) && !exists(open)) this.#write(open, "");
         this.#save(run);
         if (mine && run.owner !== this.#owner) {
           this.#unsent.delete(key);

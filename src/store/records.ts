@@ -9,7 +9,7 @@ const STALE = 20;
 
 /** How far a copy has followed the records: `.svc/store/<name>.json`. */
 interface Position {
-  /** All transactions before this one are in the copy. */
+  /** All transactions before this one are in the copy, or have written nothing. */
   cursor: string;
   /** `RecordCopy.stamp` when it was written. */
   stamp: string;
@@ -19,6 +19,8 @@ interface Position {
 
 interface Pulled extends Omit<Position, "stamp"> {
   rows: RecordRow[];
+  /** The versions of all rows that were read, also of those that the copy has already. */
+  versions: Set<string>;
   /** These are all records. */
   whole: boolean;
 }
@@ -32,6 +34,8 @@ export class PostgresRecords implements Records {
   readonly #folder: string;
   readonly #database: Database;
   readonly #events: Events;
+  /** The versions of the rows that the last read of a copy brought, by its name: they are not written again. */
+  readonly #applied = new Map<string, Set<string>>();
 
   constructor(project: string, state: string, database: Database, events: Events) {
     this.#project = project;
@@ -121,32 +125,42 @@ export class PostgresRecords implements Records {
 
   /**
    * The rows that the copy may lack. A transaction that runs now may commit rows later, and so the next read begins with
-   * the oldest of these: rows may come twice.
+   * the oldest of these: rows may come twice. It begins at the latest with the first transaction after those that were
+   * read: PostgreSQL gives the ids of transactions that have written nothing once more after a crash.
    */
   async #read(copy: RecordCopy, query: Query): Promise<Pulled> {
     const known = this.#position(copy);
     const cursor = known !== undefined && known.stamp === copy.stamp() ? known.cursor : "0";
     const rows = await query(
-      `SELECT at.*, kind, key, value FROM (
-        SELECT pg_snapshot_xmin(pg_current_snapshot())::text AS cursor, now()::text AS at,
+      `SELECT at.*, kind, key, value, xid::text::bigint FROM (
+        SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS cursor, now()::text AS at,
           $3 = '0' OR $4::timestamptz < now() - interval '${STALE} days' AS whole
       ) AS at LEFT JOIN svc.records ON project = $1 AND kind = ANY($2)
         AND CASE WHEN whole THEN value IS NOT NULL ELSE xid >= $3::xid8 END
       ORDER BY place`,
       [this.#project, copy.kinds, cursor, known?.at ?? "-infinity"],
     );
-    const { cursor: next, at, whole } = rows[0]!;
-    const found = rows.flatMap(({ kind, key, value }) =>
-      kind === null ? [] : [{ kind, key, value: value ?? undefined }]
-    );
-    return { cursor: next, at, whole, rows: found };
+    const { cursor: oldest, at, whole } = rows[0]!;
+    const applied = whole ? undefined : this.#applied.get(copy.name);
+    const versions = new Set<string>();
+    let last = 0;
+    const found = rows.flatMap(({ kind, key, value, xid }) => {
+      if (kind === null) return [];
+      last = Math.max(last, xid);
+      const version = `${xid} ${kind} ${key}`;
+      versions.add(version);
+      return applied?.has(version) ? [] : [{ kind, key, value: value ?? undefined }];
+    });
+    const next = versions.size === 0 && !whole ? cursor : `${Math.min(oldest, last + 1)}`;
+    return { cursor: next, at, whole, rows: found, versions };
   }
 
   /** Writes rows that were read into the copy. */
-  async #follow(copy: RecordCopy, { rows, whole, cursor, at }: Pulled): Promise<void> {
+  async #follow(copy: RecordCopy, pulled: Pulled): Promise<void> {
+    const { rows, whole, cursor, at, versions } = pulled;
     const known = this.#position(copy);
     const age = Date.parse(at) - Date.parse(known?.at ?? at);
-    if (rows.length === 0 && !whole && age < 86_400_000) return;
+    if (versions.size === 0 && !whole && age < 86_400_000) return;
     if (whole && known?.stamp !== copy.stamp()) {
       const entries = await copy.entries();
       const isNew = known === undefined && entries.length === 0;
@@ -154,6 +168,7 @@ export class PostgresRecords implements Records {
     }
     if (whole || rows.length > 0) await copy.apply(rows, whole);
     this.#save(copy, { cursor, at, stamp: copy.stamp() });
+    this.#applied.set(copy.name, versions);
   }
 
   async #write(copy: RecordCopy, rows: RecordRow[], query: Query): Promise<void> {

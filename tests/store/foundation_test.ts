@@ -256,6 +256,21 @@ test("a machine that follows the store sees what others change, also after its c
   await until(() => asks.list().length === 2);
 });
 
+test("a copy has what is written after a crash, when the ids of transactions begin again", async () => {
+  const url = await server.database(withTables);
+  await using one = await machine(url);
+  await using two = await machine(url);
+  await one.workspace.asks.park(QUESTION);
+  // Their ids were given to transactions that wrote nothing.
+  const ids = "DO 'BEGIN FOR i IN 1..100 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END'";
+  await server.query(ids);
+  await two.workspace.store!.refresh();
+  await server.restart("kill");
+  await one.workspace.asks.park(QUESTION);
+  await two.workspace.store!.refresh();
+  assert.deepEqual(two.workspace.asks.list().map(({ id }) => id), [1, 2]);
+});
+
 test("a broken file of a copy is written anew, and what something else wrote is kept", async () => {
   const url = await server.database(withTables);
   await using one = await machine(url);
