@@ -8,7 +8,7 @@ import { timestamp } from "../platform/clock.ts";
 import { errorMessage, SvcError } from "../platform/error.ts";
 import { AdmissionQueue } from "../platform/admission_queue.ts";
 import { fileStamp } from "../platform/files.ts";
-import type { QueueWorker, StoreEvent } from "../store/port.ts";
+import type { QueueWorker, SharedStore } from "../store/port.ts";
 import { HttpError } from "./http.ts";
 import { LiveEvents } from "./run_events.ts";
 import { checkWebhook, tellWebhook } from "./run_webhook.ts";
@@ -35,6 +35,8 @@ interface LiveRun {
   stop: AbortController;
   events: LiveEvents;
   done: Promise<void>;
+  /** Resolves when the messages that other machines have sent so far are in its record. */
+  received: Promise<void>;
 }
 
 /** Milliseconds between two looks for answers that other processes gave. */
@@ -44,8 +46,8 @@ const LOOK = 1000;
 const PATIENCE = 10_000;
 /** Milliseconds before a worker looks again at a run whose job cannot begin yet. */
 const LATER = 5000;
-/** Bytes of a message to a run of another machine. */
-const MESSAGE_SIZE = 7000;
+/** The kind of the records and events of messages to runs of other machines: `<run>/<random>`. */
+const MESSAGE = "run_message";
 
 const CANCELLED = new DOMException("The run was cancelled.", "AbortError");
 
@@ -256,9 +258,10 @@ export class Runs {
       try {
         await this.#claim(id, () => this.#end(id, { state: "cancelled" }));
       } catch (error) {
-        await this.#tell(id, error, { kind: "run_cancel", key: id });
+        const { events } = await this.#elsewhere(id, error);
         const { clock } = this.#workspace;
         for (const end = clock.now() + PATIENCE; !isEnded(this.need(id)) && clock.now() < end;) {
+          await events.notify({ kind: "run_cancel", key: id });
           await clock.sleep(LOOK / 10);
           await this.store.refresh();
         }
@@ -276,16 +279,8 @@ export class Runs {
    */
   async send(id: string, message: string): Promise<Run> {
     const add = () => {
-      const run = this.need(id);
-      if (isEnded(run)) throw ended(run);
-      const { messages, request } = run;
-      if (request.hook !== undefined) {
-        throw new SvcError("run_state", "the run of a job takes no messages");
-      }
-      if (messages.length < MOST_MESSAGES) {
-        return this.store.note(id, { messages: [...messages, message] });
-      }
-      throw new HttpError(429, "too many messages wait for the run");
+      const { messages } = this.#open(id);
+      return this.store.note(id, { messages: [...messages, message] });
     };
     if (this.#live.has(id)) return add();
     let claimed: Run | undefined;
@@ -295,10 +290,62 @@ export class Runs {
         if (this.#workspace.store === undefined) this.#begin(claimed);
       });
     } catch (error) {
-      await this.#tell(id, error, { kind: "run_message", key: id, data: message });
+      return await this.#post(id, message, await this.#elsewhere(id, error));
     }
     if (claimed !== undefined && this.#workspace.store !== undefined) await this.#offer(claimed);
     return this.need(id);
+  }
+
+  /** A run that takes messages. @throws SvcError `run_state`; HttpError 429 */
+  #open(id: string): Run {
+    const run = this.need(id);
+    if (isEnded(run)) throw ended(run);
+    const { messages, request } = run;
+    if (request.hook !== undefined) {
+      throw new SvcError("run_state", "the run of a job takes no messages");
+    }
+    if (messages.length < MOST_MESSAGES) return run;
+    throw new HttpError(429, "too many messages wait for the run");
+  }
+
+  /**
+   * Sends a message to a run that another server has. It is a record until that server takes it, so that it is not lost
+   * with a connection.
+   *
+   * @throws SvcError `run_state` when the run has ended without it
+   */
+  async #post(id: string, message: string, { records, events }: SharedStore): Promise<Run> {
+    const { owner } = this.#open(id);
+    const key = `${id}/${crypto.randomUUID()}`;
+    await records.add({ kind: MESSAGE, key, value: message });
+    const { clock } = this.#workspace;
+    for (const end = clock.now() + PATIENCE; clock.now() < end;) {
+      await events.notify({ kind: MESSAGE, key: id });
+      await clock.sleep(LOOK / 10);
+      if (await records.get(MESSAGE, key) === undefined) break;
+      await this.store.refresh();
+      const run = this.need(id);
+      if (run.owner === owner && !isEnded(run)) continue;
+      // It ended, or waits now, and did not look again.
+      if ((await records.take(MESSAGE, key)).length > 0) return await this.send(id, message);
+    }
+    return this.need(id);
+  }
+
+  /** Takes the messages that other machines have sent to a run of this one. Never rejects. */
+  #receive(id: string): Promise<void> {
+    const live = this.#live.get(id);
+    const { store } = this.#workspace;
+    if (live === undefined || store === undefined) return Promise.resolve();
+    const take = async () => {
+      const { records } = await store.open();
+      const messages = (await records.take(MESSAGE, `${id}/`)).map(String);
+      if (messages.length === 0) return;
+      this.store.note(id, { messages: [...this.need(id).messages, ...messages] });
+    };
+    return live.received = live.received.then(take).catch((error) =>
+      this.#workspace.warn(`The run ${id} gets no messages: ${errorMessage(error)}`)
+    );
   }
 
   /** Continues the runs whose asks have been answered. Never rejects. */
@@ -365,26 +412,21 @@ export class Runs {
     await this.store.refresh();
     const { events } = await store.open();
     await events.on("run_cancel", ({ key = "" }) => this.#live.get(key)?.stop.abort(CANCELLED));
-    await events.on("run_message", ({ key = "", data }) => {
-      if (!this.#live.has(key)) return;
-      this.store.note(key, { messages: [...this.need(key).messages, String(data)] });
+    await events.on(MESSAGE, ({ key }) => {
+      for (const id of key === undefined ? this.#live.keys() : [key]) void this.#receive(id);
     });
   }
 
   /**
-   * Tells the server that has a run, on whichever machine it is.
+   * The store through which the server is told that has a run, on whichever machine it is.
    *
    * @throws `error`, with which this server could not take the run, where no other one can have it
    */
-  async #tell(id: string, error: unknown, event: StoreEvent): Promise<void> {
+  async #elsewhere(id: string, error: unknown): Promise<SharedStore> {
     const { store } = this.#workspace;
     const taken = error instanceof SvcError && error.code === "run_state";
     if (store === undefined || !taken || isEnded(this.need(id))) throw error;
-    if (JSON.stringify(event.data ?? "").length > MESSAGE_SIZE) {
-      const most = `at most ${MESSAGE_SIZE} bytes`;
-      throw new SvcError("run_state", `the run is on another machine, which takes ${most}`);
-    }
-    await (await store.open()).events.notify(event);
+    return await store.open();
   }
 
   /**
@@ -495,7 +537,7 @@ export class Runs {
       this.#live.delete(id);
       events.end();
     });
-    this.#live.set(id, { stop, events, done });
+    this.#live.set(id, { stop, events, done, received: Promise.resolve() });
   }
 
   /** Runs turns until the run has ended, waits, or is left to the next server. */
@@ -513,6 +555,7 @@ export class Runs {
         failure = error;
       }
       if (result !== undefined && result.status !== "cancelled") {
+        await this.#receive(id);
         again = this.#settle(id, result);
       } else {
         again = false;

@@ -119,6 +119,8 @@ export interface Records {
   get(kind: string, key: string): Promise<unknown>;
   /** Adds a record that no copy has, unless there is one with its key. */
   add(row: RecordRow): Promise<void>;
+  /** Removes records that no copy has, whose keys begin with a prefix, and returns their values in their order. */
+  take(kind: string, prefix: string): Promise<unknown[]>;
 }
 
 // ------------------------------------------------------------------------------------------------ leases

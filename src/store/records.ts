@@ -99,6 +99,19 @@ export class PostgresRecords implements Records {
     );
   }
 
+  async take(kind: string, prefix: string): Promise<unknown[]> {
+    const rows = await this.#database.transaction((query) =>
+      query(
+        `WITH taken AS (
+          DELETE FROM svc.records WHERE project = $1 AND kind = $2 AND starts_with(key, $3)
+          RETURNING value, place
+        ) SELECT value FROM taken ORDER BY place`,
+        [this.#project, kind, prefix],
+      )
+    );
+    return rows.map(({ value }) => value);
+  }
+
   /** Writes rows whatever the copy has: for an import. */
   async put(copy: RecordCopy, rows: RecordRow[]): Promise<void> {
     await this.#database.transaction((query) => this.#write(copy, rows, query));

@@ -158,6 +158,39 @@ Deno.test({
 
 Deno.test({
   ...needed,
+  name: "a message to a run of another machine is read once, also when connections are cut",
+  async fn() {
+    const store = await server.database(withTables);
+    const { promise: held, resolve: release } = Promise.withResolvers<void>();
+    await using backend = startBackend({ replies: [say("a"), say("b")] }, {
+      onRequest: () => held,
+    });
+    const settings = scripted(backend);
+    await using one = await machine(store, "shop", settings);
+    await using two = await machine(store, "shop", settings);
+    await one.workspace.load(AGENT_NEEDS);
+    await one.workspace.store!.follow();
+    await using api = serve(one);
+    const worker = startWorker(two);
+    await worker.url();
+    const { id } = await api.request("/runs", { prompt: "go" });
+    await until(async () => (await api.request(`/runs/${id}`)).state === "running");
+    const message = "hurry ".repeat(3000);
+    await server.cut(store.split("/").at(-1));
+    const sent = await api.request(`/runs/${id}/messages`, { message });
+    assert.equal(sent.state, "running");
+    release();
+    await until(async () => (await api.request(`/runs/${id}`)).state === "done");
+    const prompts = JSON.stringify(backend.chats.at(-1).messages).split(message);
+    assert.equal(prompts.length, 2);
+    const late = await api.request(`/runs/${id}/messages`, { message });
+    assert.match(late.error, /has ended/);
+    assert.equal(await worker.stop(), 0);
+  },
+});
+
+Deno.test({
+  ...needed,
   name: "a worker that is stopped leaves what has not begun to others",
   async fn() {
     const store = await server.database(withTables);
