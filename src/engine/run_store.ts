@@ -273,6 +273,12 @@ export class RunStore {
     if (text === undefined) return undefined;
     const { success, data: run } = runSchema.safeParse(jsonOr(text, undefined));
     if (!success || run.id !== id) {
+      if (this.#store !== undefined) {
+        // The machine has crashed: the next pull brings all of them.
+        tryRemove(this.#path(id));
+        tryRemove(`${this.#copy.path}.json`);
+        return undefined;
+      }
       this.#warn(`${this.#path(id)} is damaged, and left as it is.`);
       return undefined;
     }
@@ -455,7 +461,7 @@ export class RunStore {
 
   #write(path: string, content: string): void {
     try {
-      writeFileAtomic(path, content, 0o600);
+      writeFileAtomic(path, content, 0o600, this.#store === undefined);
     } catch (error) {
       throw error instanceof SvcError ? error : writeFailure("registry_write", path, error);
     }

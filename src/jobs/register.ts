@@ -78,7 +78,7 @@ export class JobRegister {
     store?: StoreLink;
   }) {
     const path = this.path = join(state, "jobs.json");
-    const file = this.#file = new RegisterFile(path, clock, warn);
+    const file = this.#file = new RegisterFile(path, clock, warn, store === undefined);
     this.#state = state;
     this.#store = store;
     this.#copy = {
@@ -272,45 +272,47 @@ export class JobRegister {
     const { layout, names = [], jobs = [] } = this.#known ?? {};
     /** Texts by the positions of entries that are replaced; undefined removes one. */
     const replaced = new Map<number, string | undefined>();
+    const changed = [...jobs];
     const added: string[] = [];
-    let fields: Record<string, unknown> | undefined;
     for (const [name, { job, attempts }] of byJob(rows)) {
       let index = jobs.findIndex((job) => job?.name === name);
       if (index < 0) index = names.indexOf(name);
       const span = index < 0 ? undefined : layout!.entries[index]!;
-      fields = job === undefined
+      const fields = job === undefined
         ? span && readFields(span, file!.read)
         : job.value === undefined
         ? undefined
         : fieldsOf(this.#state, job);
       const before = span === undefined || whole ? "[]" : readHistory(span, file!.read);
       const text = fields && renderEntry(fields, this.#withRows(before, attempts, name));
-      if (index >= 0) replaced.set(index, text);
-      else if (text !== undefined) added.push(text);
+      if (index >= 0) {
+        replaced.set(index, text);
+        changed[index] = jobSchema.safeParse(fields).data;
+      } else if (text !== undefined) added.push(text);
     }
     if (file === undefined) return this.#file.create(listOf(added));
     const { entries, list } = layout!;
-    const [[index, text] = []] = replaced;
-    if (!whole && replaced.size === 1 && added.length === 0 && text !== undefined) {
-      const signature = await file.replace(entries[index!]!, text);
-      this.#known = {
-        signature,
-        layout: withReplaced(layout!, index!, text),
-        names,
-        jobs: jobs.with(index!, jobSchema.safeParse(fields).data),
-      };
+    const [index] = replaced.keys();
+    const texts = [...replaced].sort(([one], [other]) => one - other);
+    if (!whole && added.length === 0 && texts.every(([, text]) => text !== undefined)) {
+      const signature = await file.replace(
+        ...texts.map(([i, text]) => [entries[i]!, text!] as const),
+      );
+      let moved = layout!;
+      for (const [i, text] of texts) moved = withReplaced(moved, i, text!);
+      this.#known = { signature, layout: moved, names, jobs: changed };
     } else if (!whole && replaced.size === 1 && added.length === 0) {
       const { start, end } = entries[index!]!;
       const from = index! > 0 ? entries[index! - 1]!.end : start;
-      await file.replace({ start: from, end: index! > 0 ? end : entries[1]?.start ?? end }, "");
+      await file.replace([{ start: from, end: index! > 0 ? end : entries[1]?.start ?? end }, ""]);
     } else if (!whole && replaced.size === 0 && entries.length > 0) {
       const { end } = entries.at(-1)!;
-      await file.replace({ start: end, end }, added.map((text) => `,\n    ${text}`).join(""));
+      await file.replace([{ start: end, end }, added.map((text) => `,\n    ${text}`).join("")]);
     } else {
       const kept = entries.flatMap((span, i) =>
         replaced.has(i) ? replaced.get(i) ?? [] : whole ? [] : file.read(span)
       );
-      await file.replace(list, listOf([...kept, ...added]));
+      await file.replace([list, listOf([...kept, ...added])]);
     }
   }
 

@@ -22,8 +22,8 @@ export interface RegisterContent {
 /** The file, open to read parts of it. */
 export interface OpenRegister extends Disposable {
   read(span: Span): string;
-  /** Replaces a span. Call it in `locked`. Returns the signature of the new file. */
-  replace(span: Span, text: string): Promise<string>;
+  /** Replaces spans, given in their order. Call it in `locked`. Returns the signature of the new file. */
+  replace(...edits: (readonly [span: Span, text: string])[]): Promise<string>;
 }
 
 const CORRUPT = "is corrupt; it is read as empty, and kept under another name once a job is added";
@@ -42,9 +42,12 @@ export class RegisterFile {
   readonly #warned = new Set<string>();
   /** The signature of a corrupt file, which is not read again. */
   #corrupt = "";
+  readonly #sync: boolean;
 
-  constructor(path: string, clock: Clock, warn: (message: string) => void) {
+  /** @param sync whether a change is on the disk before it counts; not needed for a copy */
+  constructor(path: string, clock: Clock, warn: (message: string) => void, sync = true) {
     this.path = path;
+    this.#sync = sync;
     this.#clock = clock;
     this.#warn = warn;
   }
@@ -110,13 +113,17 @@ export class RegisterFile {
       const bytes = readAt(file, start, end - start);
       return decode(bytes, { start: 0, end: bytes.length });
     };
-    const replace = async ({ start, end }: Span, text: string) => {
+    const replace = async (...edits: (readonly [Span, string])[]) => {
       const replaced = await replaceFile(this.path, async (target) => {
-        await copy(file, { start: 0, end: start }, target);
-        await writeAll(target, new TextEncoder().encode(text));
-        await copy(file, { start: end, end: info.size }, target);
+        let from = 0;
+        for (const [{ start, end }, text] of edits) {
+          await copy(file, { start: from, end: start }, target);
+          await writeAll(target, new TextEncoder().encode(text));
+          from = end;
+        }
+        await copy(file, { start: from, end: info.size }, target);
         close(); // so that the rename frees the old file, not this thread
-      }, 0o600);
+      }, { mode: 0o600, sync: this.#sync });
       return signatureOf(replaced);
     };
     return { read, replace, [Symbol.dispose]: close };

@@ -100,14 +100,16 @@ export function makeFolder(path: string, mode?: number): void {
 /**
  * Writes a file so that a reader, or a crash at any instant, sees the old text or the new one: a
  * temporary file in the same folder with `mode` from its first byte, fsync, rename. Makes missing folders.
+ *
+ * @param sync false: a crash of the machine may leave an empty file
  */
-export function writeFileAtomic(path: string, content: string, mode = 0o644): void {
+export function writeFileAtomic(path: string, content: string, mode = 0o644, sync = true): void {
   const temporary = temporaryOf(path);
   const file = Deno.openSync(temporary, { write: true, createNew: true, mode });
   try {
     try {
       writeAllSync(file, new TextEncoder().encode(content));
-      file.syncSync();
+      if (sync) file.syncSync();
     } finally {
       file.close();
     }
@@ -126,7 +128,7 @@ export function writeFileAtomic(path: string, content: string, mode = 0o644): vo
 export async function replaceFile(
   path: string,
   write: (file: Deno.FsFile) => Promise<void>,
-  mode = 0o644,
+  { mode = 0o644, sync = true }: { mode?: number; sync?: boolean } = {},
 ): Promise<Deno.FileInfo> {
   const temporary = temporaryOf(path);
   const file = await Deno.open(temporary, { write: true, createNew: true, mode });
@@ -134,7 +136,7 @@ export async function replaceFile(
     let info: Deno.FileInfo;
     try {
       await write(file);
-      await file.sync();
+      if (sync) await file.sync();
       info = await file.stat();
     } finally {
       file.close();
@@ -240,7 +242,7 @@ export async function updateFile(
   await withFileLock(path, async () => {
     const text = change(readTextIfExists(path));
     if (text === undefined) return;
-    await replaceFile(path, (file) => writeAll(file, new TextEncoder().encode(text)), mode);
+    await replaceFile(path, (file) => writeAll(file, new TextEncoder().encode(text)), { mode });
   });
 }
 
