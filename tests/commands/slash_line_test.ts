@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { readLine } from "../../src/repl/commands/slash.ts";
+import { readLine } from "../../src/commands/slash_line.ts";
 
 Deno.test("a line is split at blanks, and quotes hold blanks together", () => {
   const cases: [string, string[]][] = [

@@ -6,7 +6,7 @@ import { EVERYTHING } from "../conversation.ts";
 import { STEPS } from "../focus.ts";
 import type { Completion } from "../input/completion.ts";
 import type { Shell } from "../shell.ts";
-import { readLine } from "./slash.ts";
+import { readLine } from "../../commands/slash_line.ts";
 import { aliasesOf, COMMANDS, findCommand } from "./table.ts";
 
 /** Files that are offered at most. */
