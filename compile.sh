@@ -199,7 +199,7 @@ read -r -d '' modes <<'MODES' || true
 # flat, for 1 % of processor time where one answer in ten has up to 2 MB; half a megabyte takes 7 %. Short answers
 # take the same time with and without it.
 case ${1-} in
-  serve | worker | jobs | fleet | mcp)
+  serve | worker | jobs | fleet | mcp | acp)
     eager= cache=cache
     export MALLOC_MMAP_THRESHOLD_=2097152 MALLOC_TRIM_THRESHOLD_=16777216
     ;;

@@ -11,5 +11,6 @@ if (Deno.build.standalone) {
 const code = await main(Deno.args, undefined, {
   repl: async () => (await import("./src/repl/main.ts")).repl,
   serve: async () => (await import("./src/server/main.ts")).serve,
+  acp: async () => (await import("./src/acp/main.ts")).acp,
 });
 Deno.exit(code);

@@ -53,7 +53,13 @@ Deno.test("imports point down the table of modules, and front ends do not import
 Deno.test("main.ts imports the entry points of front ends and the Landlock helper", async () => {
   const own = (await imports()).filter(({ from }) => from === "main.ts").map(({ to }) => to);
   const helper = "src/platform/landlock.ts";
-  assert.deepEqual(own, ["src/cli/main.ts", helper, "src/repl/main.ts", "src/server/main.ts"]);
+  assert.deepEqual(own, [
+    "src/cli/main.ts",
+    helper,
+    "src/repl/main.ts",
+    "src/server/main.ts",
+    "src/acp/main.ts",
+  ]);
 });
 
 Deno.test("a plugin imports its own files, packages, and the types of the plugin API", async () => {

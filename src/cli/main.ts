@@ -4,6 +4,7 @@ import type { Command } from "../commands/command.ts";
 import type { Io } from "../commands/io.ts";
 import { SHARED } from "../commands/table.ts";
 import { processIo, processStreams } from "./io.ts";
+import type { LoadAcp } from "./acp.ts";
 import type { LoadServe } from "./serve.ts";
 
 interface Entry {
@@ -33,6 +34,10 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
   health: {
     summary: "ask a server whether it is healthy",
     load: async () => (await import("./health.ts")).health,
+  },
+  acp: {
+    summary: "be the agent of an editor, by the Agent Client Protocol",
+    load: async (frontEnds) => (await import("./acp.ts")).acpCommand(frontEnds.acp),
   },
   ...SHARED,
   mcp: {
@@ -82,6 +87,8 @@ export interface FrontEnds {
   repl?(): Promise<Repl>;
   /** Loads the HTTP server. */
   serve?: LoadServe;
+  /** Loads the server for editors. */
+  acp?: LoadAcp;
 }
 
 /**

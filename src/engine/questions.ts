@@ -2,6 +2,7 @@ import type { Clock } from "../platform/clock.ts";
 import { stripControl } from "../platform/terminal.ts";
 import type { Action, ChatMessage, Provider } from "../plugins/api.ts";
 import type { Grants } from "../policy/grants.ts";
+import { PARK } from "../policy/operator.ts";
 import { actionOf } from "../policy/policy.ts";
 import { type AskPolicy, askPolicy } from "../policy/roles.ts";
 import type { PermissionEntry } from "../sessions/schema.ts";
@@ -59,6 +60,7 @@ export class Questions {
       session: session.name,
       signal,
     });
+    if (answer === PARK) return await this.#park(question, asking);
     if (answer !== undefined) return answer;
     return this.#tree.headless
       ? `Error: ask has no one to answer: no one is there, and this run does not park questions. ${GO_ON}`

@@ -44,11 +44,14 @@ export interface AskRequest {
   signal: AbortSignal;
 }
 
+/** The answer of an operator who cannot be asked such a question: it goes to the inbox. */
+export const PARK = Symbol("park");
+
 /** The only access to the person who operates svc. No other code reads standard input. */
 export interface Operator {
   confirm(request: ConfirmRequest): Promise<ConfirmAnswer>;
-  /** The answer, or undefined when no one can be asked. */
-  ask(request: AskRequest): Promise<string | undefined>;
+  /** The answer; undefined when no one can be asked, or none is given. */
+  ask(request: AskRequest): Promise<string | typeof PARK | undefined>;
   /**
    * Whether all of these models (`<provider>/<model>`) of roles may be used from now on (specification
    * 5.2). Absent when no one can be asked.

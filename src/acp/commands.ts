@@ -1,0 +1,128 @@
+import type { AvailableCommand } from "@agentclientprotocol/sdk";
+import { parseCommand } from "../commands/command.ts";
+import type { Io } from "../commands/io.ts";
+import { argumentsOf, isLogged, readLine } from "../commands/slash_line.ts";
+import { SHARED } from "../commands/table.ts";
+import { AGENT_NEEDS, type Workspace } from "../engine/workspace.ts";
+import { errorMessage, SvcError, usageError, writeHint } from "../platform/error.ts";
+import { oneLine, stripControl } from "../platform/terminal.ts";
+import type { SharedCommand } from "../plugins/command_names.ts";
+import type { EditorOperator } from "./operator.ts";
+
+/** What a session may come to use of the plugins. */
+export const EVERYTHING = { ...AGENT_NEEDS, commands: "all" } as const;
+
+/** Those that read keys or begin a worktree at a terminal, and one that follows files until it is interrupted. */
+const LEFT_OUT: readonly SharedCommand[] = ["connect", "disconnect", "init", "logs"];
+
+const OFFERED = Object.entries(SHARED).filter(([name]) =>
+  !LEFT_OUT.includes(name as SharedCommand)
+);
+
+/** The slash commands of a session: the shared ones, and those of plugins. */
+export async function availableCommands(workspace: Workspace): Promise<AvailableCommand[]> {
+  const { commands } = await workspace.load(EVERYTHING);
+  return [
+    ...OFFERED.map(([name, { summary }]) => ({
+      name,
+      description: summary,
+      input: { hint: "--help shows its subcommands and options" },
+    })),
+    ...commands.map(({ definition: { name, description, usage = "" } }) => ({
+      name,
+      description: oneLine(description),
+      ...usage !== "" && { input: { hint: oneLine(usage) } },
+    })),
+  ];
+}
+
+/** What a slash command works with. */
+export interface CommandScope {
+  workspace: Workspace;
+  /** Input and output of the process. */
+  io: Io;
+  operator: EditorOperator;
+  /** The name of the session; undefined before its first turn. */
+  session: string | undefined;
+  /** What the operator allowed until the session ends, in words. */
+  approvals: string[];
+  signal: AbortSignal;
+  /** Shows a piece of its output, as it is. */
+  print(text: string): void;
+}
+
+/**
+ * Runs a message that is a slash command; the text of any other message begins with no command's name. Its errors are
+ * printed.
+ *
+ * @returns what the log says of it with the next turn, empty for nothing; undefined when the message is no command
+ */
+export async function runCommand(
+  message: string,
+  scope: CommandScope,
+): Promise<string | undefined> {
+  const [, name = "", rest = ""] = /^\/([\w-]+)(?:\s+([^]*))?$/.exec(message.trim()) ?? [];
+  const { workspace } = scope;
+  const { commands } = await workspace.load(EVERYTHING);
+  const added = commands.find(({ definition }) =>
+    definition.name === name || definition.aliases?.includes(name)
+  );
+  const shared = OFFERED.find(([each]) => each === name)?.[1];
+  if (shared === undefined && added === undefined) return undefined;
+  const io = commandIo(scope);
+  try {
+    if (shared === undefined) {
+      const { config, paths: { worktree } } = workspace;
+      const context = { config, worktree, session: scope.session ?? "", signal: scope.signal };
+      const answer = await added!.definition.run(rest, context);
+      if (typeof answer === "string" && answer !== "") io.out(answer + "\n");
+      return workspace.mask(`/${name} ${rest}`.trim());
+    }
+    const command = await shared.load();
+    const parsed = await parseCommand(command, argumentsOf(command, name, readLine(rest)), io);
+    if (parsed === undefined) return "";
+    if (command.lends?.(parsed.values)) {
+      throw usageError(
+        "no_terminal",
+        `/${name} needs a terminal here.`,
+        `Run it there: svc ${name} ${rest}`,
+      );
+    }
+    await command.run(parsed.values, io);
+    return isLogged(name, parsed.values) ? "" : workspace.mask(`/${name} ${rest}`.trim());
+  } catch (error) {
+    scope.print(`Error: ${asSlash(errorMessage(error))}\n`);
+    const hint = error instanceof SvcError ? error.hint : writeHint(error);
+    if (hint !== "") io.note(`hint: ${hint}`);
+    return `/${name}`; // what failed may have a secret in a wrong place
+  }
+}
+
+function commandIo(
+  { workspace, io, operator, session, approvals, signal, print }: CommandScope,
+): Io {
+  return {
+    environment: io.environment,
+    program: "/",
+    live: workspace,
+    operator,
+    session: () => session,
+    inUse: () => session === undefined ? [] : [session],
+    approvals: () => approvals,
+    out: (text) => print(stripControl(text)),
+    note: (line) => print(`${asSlash(oneLine(line))}\n`),
+    columns: () => 100,
+    isTerminal: (stream) => stream === "in", // a person is there, whom `confirm` asks
+    readInput: () => Promise.resolve(""),
+    readLine: () => Promise.resolve(undefined),
+    readHidden: () => Promise.resolve(undefined),
+    confirm: async (question) => await operator.choose(question, ["Yes"], { signal }) === 0,
+    onInterrupt: () => ({ signal, release() {} }),
+  };
+}
+
+/** Replaces `svc asks` by `/asks` where the session has the command. */
+function asSlash(text: string): string {
+  const isOffered = (name: string) => OFFERED.some(([each]) => each === name);
+  return text.replace(/\bsvc ([a-z]+)\b/g, (all, name) => isOffered(name) ? `/${name}` : all);
+}
