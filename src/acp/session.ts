@@ -64,8 +64,9 @@ export class EditorSession {
   #model_named: boolean;
   #line: Promise<unknown> = Promise.resolve();
   #prompts = 0;
-  /** The options as the client knows them. */
+  /** The options and the mode as the client knows them. */
   #shown = "";
+  #mode = "";
 
   constructor(request: SessionRequest) {
     const { workspace, client, capabilities, name: sessionId } = request;
@@ -92,7 +93,7 @@ export class EditorSession {
   async load(): Promise<{ modes: SessionModeState; configOptions: SessionConfigOption[] }> {
     await this.workspace.load(EVERYTHING);
     const configOptions = this.options();
-    this.#shown = JSON.stringify(configOptions);
+    this.#remember(configOptions);
     return { modes: this.#modes(), configOptions };
   }
 
@@ -162,8 +163,13 @@ export class EditorSession {
     if (id === "model") this.#setModel(String(value));
     else config.override(id, value);
     const options = this.options();
-    this.#shown = JSON.stringify(options);
+    this.#remember(options);
     return options;
+  }
+
+  #remember(options: SessionConfigOption[]): void {
+    this.#shown = JSON.stringify(options);
+    this.#mode = this.workspace.config.get("mode");
   }
 
   /** The settings of the session, and their values. */
@@ -357,10 +363,13 @@ export class EditorSession {
     const configOptions = this.options();
     const shown = JSON.stringify(configOptions);
     if (shown === this.#shown) return;
-    this.#shown = shown;
-    const { currentModeId } = this.#modes();
+    const before = this.#mode;
+    this.#remember(configOptions);
     await this.#send({ sessionUpdate: "config_option_update", configOptions });
-    await this.#send({ sessionUpdate: "current_mode_update", currentModeId });
+    const { currentModeId } = this.#modes();
+    if (currentModeId !== before) {
+      await this.#send({ sessionUpdate: "current_mode_update", currentModeId });
+    }
   }
 
   /** Sends the notices. A client that takes none gets those that matter as text. */

@@ -84,7 +84,9 @@ export async function startEditor(cwd: string, options: EditorOptions = {}): Pro
     },
     session: (cwd, more) => agent.request("session/new", { cwd, mcpServers: [], ...more }),
     async prompt(sessionId, prompt) {
-      const blocks = typeof prompt === "string" ? [{ type: "text" as const, text: prompt }] : prompt;
+      const blocks = typeof prompt === "string"
+        ? [{ type: "text" as const, text: prompt }]
+        : prompt;
       return (await agent.request("session/prompt", { sessionId, prompt: blocks })).stopReason;
     },
     said: (sessionId) =>
