@@ -99,6 +99,7 @@ class Editor {
       .onRequest("session/load", ({ params, client }) =>
         answered(async () => {
           const session = await this.#open(params, client);
+          await session.load();
           await session.replay();
           return await ready(session);
         }))

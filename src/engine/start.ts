@@ -34,6 +34,7 @@ import type { Workspace } from "./workspace.ts";
  * | `svc run`     | `--session-id`, new | `--role`   | `--yes` or none    | `withdraw`                       |
  * | `serve`       | of the request, new | the owner  | none               | `immutable`                      |
  * | REPL          | its own, kept open  | `--role`   | the terminal       | `runs` and `grants` of before    |
+ * | `acp`         | of the request, new | `--role`   | the editor's user  | `runs` and `grants` of before    |
  * | job           | the job's           | the job's  | none               | `immutable`, `job`               |
  * | `teams run`   | `--session-id`, new | the owner  | `--yes`, terminal  | `withdraw` outside a REPL        |
  * | `eval`        | new                 | none       | none               |                                  |

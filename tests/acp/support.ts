@@ -109,7 +109,10 @@ export async function startEditor(cwd: string, options: EditorOptions = {}): Pro
 }
 
 /** The settings of a worktree whose agent asks a scripted backend. */
-export function backendConfig(url: string, settings: Record<string, unknown> = {}) {
+export function backendConfig(
+  url: string,
+  settings: Record<string, unknown> = {},
+): Record<string, string> {
   const config = { provider: "", base_url: url, model: "scripted", ...settings };
   return { ".svc/config.json": JSON.stringify(config) };
 }
