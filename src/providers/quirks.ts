@@ -25,7 +25,10 @@ export class RefusedParameters {
     const signs: [name: string, sign: RegExp][] = [
       ["stream_options", /stream_options|include_usage/],
       ["include", /encrypted.?content is not supported/i],
-      ...Object.keys(reasoning).map((name): [string, RegExp] => [name, RegExp(`\\b${name}\\b`)]),
+      // A gateway complains in the words of the protocol that it translates the request into.
+      ...Object.keys(reasoning).map((
+        name,
+      ): [string, RegExp] => [name, RegExp(`\\b(${name}|reasoning_effort)\\b`)]),
       [format, FORMAT],
       ["max_tokens", /max_completion_tokens/],
       ["prompt_cache_key", /prompt_cache_key/],

@@ -253,3 +253,18 @@ Deno.test("anthropic: a whole document is read like a stream [4.10]", async () =
   assert.deepEqual(events[2]?.type === "tool_calls" && events[2].reasoning_details, [content[0]]);
   assert.equal(await provider.chat_nonstreaming([{ role: "user", content: "q" }]), "hello");
 });
+
+Deno.test("anthropic: a model that does not think is asked without it, also by a gateway in other words [4.10]", async () => {
+  const refusals = [
+    "thinking: this model does not support thinking",
+    "together_ai does not support parameters: ['reasoning_effort']",
+  ];
+  for (const message of refusals) {
+    await using server = new WireServer(({ number, send }) =>
+      send(number === 1 ? json({ error: { message } }, 400) : head() + data(...end("end_turn")))
+    );
+    const provider = new anthropic(providerOptions({ base_url: server.url }));
+    assert.equal((await eventsOf(provider)).at(-1)?.type, "done");
+    assert.equal(JSON.parse(server.requests[1]!.body).thinking, undefined);
+  }
+});
