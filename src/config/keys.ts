@@ -125,6 +125,35 @@ const languageServer = () =>
     extensions: z.array(name()).check(z.minLength(1)),
   });
 
+/** The events of the setting `hooks`, and then what other agents call them. */
+const HOOK_EVENTS = [
+  "turn_start",
+  "tool_call",
+  "tool_result",
+  "turn_end",
+  "ask",
+  "compaction",
+  "UserPromptSubmit",
+  "PreToolUse",
+  "PostToolUse",
+  "Stop",
+  "SubagentStop",
+  "Notification",
+  "PreCompact",
+] as const;
+const hooks = () =>
+  z.partialRecord(
+    z.enum(HOOK_EVENTS),
+    z.array(z.strictObject({
+      matcher: z.optional(text()),
+      hooks: z.array(z.strictObject({
+        type: z.optional(z.literal("command")),
+        command: name(),
+        timeout: z.optional(positive()),
+      })),
+    })),
+  );
+
 const askPolicy = () =>
   z.strictObject({
     permission: z.optional(z.enum(["auto", "human", "deny"])),
@@ -397,6 +426,11 @@ export const SETTINGS = {
     text,
     "",
     "Command that checks the project after a change; the model is told of its new complaints.",
+  ),
+  hooks: opening(
+    hooks,
+    {},
+    "Programs that are started when a turn begins or ends, a tool is called, a person is asked.",
   ),
   "dev.check_timeout": harmless(positive, 60, "Seconds that one run of dev.check_cmd may take."),
 

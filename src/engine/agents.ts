@@ -157,7 +157,9 @@ export async function unusableWithRoles(
   tools: ToolDefinition[],
   use: UseOptions,
 ): Promise<Deno.PermissionName[]> {
-  const verifies = use.verifies || workspace.config.get("dev.check_cmd").trim() !== "";
+  const { config } = workspace;
+  const verifies = use.verifies || config.get("dev.check_cmd").trim() !== "" ||
+    Object.keys(config.get("hooks")).length > 0;
   use = { ...use, verifies };
   const names = unusableUnder(authority, tools, use);
   if (names.length === 0) return [];

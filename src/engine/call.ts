@@ -16,6 +16,7 @@ import { prepareChecked, type Prepared, sendableArguments } from "../tools/prepa
 import { activityLine } from "../tools/registry.ts";
 import { mayChange } from "./changes.ts";
 import { type DeniedCall, EventQueue, type ResultToolCall, type TurnEvent } from "./events.ts";
+import type { HookedCall } from "./hooks.ts";
 import { Progress } from "./progress.ts";
 import type { Reply } from "./reply.ts";
 import type { TurnScope } from "./scope.ts";
@@ -47,16 +48,22 @@ export async function* runCalls(
     const running = [];
     /** The place in the log when so many calls are announced and have no result. */
     const at = (pending: number) => `${scope.log.parts}${".c".repeat(pending)}`;
-    for (const [i, { call, prepared }] of group.entries()) {
-      await refineArgument(prepared, scope);
+    for (const [i, { call, prepared: given }] of group.entries()) {
+      await refineArgument(given, scope);
+      const hooked = await scope.hooks?.call(call.id, given, prepareWith(scope)) ??
+        { prepared: given };
+      const { prepared } = hooked;
       yield { ...announce(call, prepared, scope), at: at(i + 1) };
-      const started = yield* startCall(call.id, prepared, scope, events, result.denied);
+      const started = yield* startCall(call.id, hooked, scope, events, result.denied);
       running.push({ call, prepared, ...started });
     }
     for (
       const [i, { call, prepared, granted, reason, images, outcome: pending }] of running.entries()
     ) {
-      const outcome = yield* events.during(pending);
+      let outcome = yield* events.during(pending);
+      if (scope.hooks !== undefined && granted && prepared.ok) {
+        outcome = await scope.hooks.result(call.id, prepared.tool, prepared.args, outcome);
+      }
       const name = prepared.ok ? prepared.tool.name : prepared.name;
       const { args } = prepared;
       await logCall(
@@ -112,8 +119,7 @@ async function groups(calls: WireToolCall[], scope: TurnScope): Promise<Prepared
   const result: PreparedCall[][] = [];
   let most = 1;
   for (const call of calls) {
-    const offers = (tool: ToolDefinition) => scope.policy.offers(tool);
-    const prepared = await prepareChecked(scope.tools, offers, call.function);
+    const prepared = await prepareWith(scope)(call.function);
     const before = most;
     most = prepared.ok ? maxParallel(prepared.tool, scope.agent.config) : 1;
     const last = result.at(-1);
@@ -121,6 +127,11 @@ async function groups(calls: WireToolCall[], scope: TurnScope): Promise<Prepared
     else result.push([{ call, prepared }]);
   }
   return result;
+}
+
+function prepareWith({ tools, policy }: TurnScope) {
+  return (written: { name: string; arguments: string }) =>
+    prepareChecked(tools, (tool) => policy.offers(tool), written);
 }
 
 /** How many neighbouring calls of a tool run side by side at most. */
@@ -184,7 +195,7 @@ interface StartedCall {
  */
 async function* startCall(
   id: string,
-  prepared: Prepared,
+  { prepared, refusal = "", demand = "" }: HookedCall,
   scope: TurnScope,
   events: EventQueue,
   denied: DeniedCall[],
@@ -205,11 +216,11 @@ async function* startCall(
     tool,
     args,
     policy,
-    operator: rights.operator,
+    operator: scope.hooks?.watched(rights.operator) ?? rights.operator,
     grants: rights.grants,
     guard: rights.guard,
-    refuse: () => core?.refuse?.(args, actions!) ?? Promise.resolve(""),
-    demand: () => core?.demand?.(args, actions!) ?? Promise.resolve(""),
+    refuse: async () => refusal || (await core?.refuse?.(args, actions!) ?? ""),
+    demand: async () => demand || (await core?.demand?.(args, actions!) ?? ""),
     preview: (paths) => preview(tool, args, contextAt(paths)),
     run,
     session: session.name,
@@ -309,12 +320,16 @@ function toolContext(
 }
 
 function agentActions(
-  { agent, tools, signal, models }: TurnScope,
+  { agent, tools, signal, models, hooks }: TurnScope,
   events: EventQueue,
   denied: DeniedCall[],
 ) {
   const categories = [...new Set(tools.list().map(({ permission }) => permission))];
-  const emit = (event: TurnEvent) => events.push(event);
+  const emit = (event: TurnEvent) => {
+    const human = event.type === "ask" || event.type === "ask_routed" && event.to === "human";
+    if (human && event.run === agent.run) hooks?.ask(event.question);
+    events.push(event);
+  };
   const deny = (calls: DeniedCall[]) => void denied.push(...calls);
   const { quota_wait } = models ?? {};
   return agent.links.actions(categories, {

@@ -66,6 +66,7 @@ async function checksOf(
     noTextCall(),
     ...answer === undefined ? [] : [answer.check],
     noComplaint,
+    noReturn,
   ];
   if (task.verify !== undefined) {
     const { verification } = await import("./verify.ts");
@@ -83,6 +84,13 @@ async function checksOf(
 const noComplaint: Check = async function* ({ checker, counted }) {
   if (checker === undefined || counted.round === counted.most) return "";
   return await checker.lastNote();
+};
+
+/** Has the model go on where a hook of the turn's end asks for it. */
+// deno-lint-ignore require-yield
+const noReturn: Check = async function* ({ hooks, result, counted }) {
+  if (hooks === undefined || counted.round === counted.most) return "";
+  return await hooks.turnEnd(result.content);
 };
 
 /** Characters of an answer beyond which no call is looked for in it. */

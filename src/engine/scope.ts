@@ -10,6 +10,7 @@ import type { Session } from "../sessions/session.ts";
 import type { ToolRegistry } from "../tools/registry.ts";
 import type { StructuredAnswer } from "./answer.ts";
 import type { Checker } from "./checker.ts";
+import type { Hooks } from "./hooks.ts";
 import type { TreeChanges } from "./changes.ts";
 import type { AgentPrompt } from "./context.ts";
 import type { LoggedTurn } from "./conversation.ts";
@@ -106,6 +107,8 @@ export interface TurnScope {
   repetition?: Repetition;
   /** The project's own checker, where the settings have one and the turn may change files. */
   checker?: Checker;
+  /** The operator's programs that watch the turn, where the settings have some. */
+  hooks?: Hooks;
   /** The characters that a result of so many may have in the context of the model. Default: any number. */
   room?: (length: number) => Promise<number>;
   /** How the model gives an answer that must satisfy a schema, for a task with one. */

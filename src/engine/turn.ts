@@ -22,6 +22,7 @@ import {
 } from "./events.ts";
 import { quotaWait, TurnModels } from "./models.ts";
 import { Repetition } from "./repetition.ts";
+import type { Hooks, HookSettings } from "./hooks.ts";
 import type { AgentScope, TurnScope } from "./scope.ts";
 import type { TurnMessage, TurnTask } from "./task.ts";
 import { tracedTurn } from "./trace.ts";
@@ -111,6 +112,7 @@ export class Engine {
     const { usage: total_usage } = account;
     let log: TurnLog | LoggedTurn | undefined;
     let checker: Checker | undefined;
+    let hooks: Hooks | undefined;
     let endChanges = () => Promise.resolve();
     const warnOfChanges = () => {
       const message = changes.warning();
@@ -120,6 +122,7 @@ export class Engine {
     const end = async (status: TurnResult["status"]) => {
       if (ended) return;
       ended = true;
+      await hooks?.settle();
       await endChanges();
       warnOfChanges();
       Object.assign(result, { status, total_usage, cost: account.cost });
@@ -171,6 +174,9 @@ export class Engine {
       };
       yield* pending.splice(0);
       const tools = await this.tools(either);
+      hooks = await this.#hooks(either, tell);
+      const told = await hooks?.turnStart(prompt) ?? "";
+      if (told !== "") turn.append({ type: "system", text: told });
       const found = await this.#searchFirst(prompt, { signal: either, tell });
       if (found !== "") turn.append({ type: "system", text: found });
       await this.#context.compose(tools, tell);
@@ -187,6 +193,7 @@ export class Engine {
         task,
         models,
         messages,
+        hooks,
       };
       const repetition = new Repetition();
       const policy = this.#policy;
@@ -296,6 +303,26 @@ export class Engine {
     if (!scope.tools.list().some((tool) => mayChange(tool, {}) && offers(tool, scope))) return;
     const { Checker } = await import("./checker.ts");
     return new Checker(this.#agent, scope.signal, tell);
+  }
+
+  /** The operator's programs that watch the turn, where the settings have some. */
+  async #hooks(
+    signal: AbortSignal,
+    tell: (message: string) => void,
+  ): Promise<Hooks | undefined> {
+    const { config, sandbox, session, prompt: { worktree }, rights, runs, run, mask } = this.#agent;
+    const settings: HookSettings = config.get("hooks");
+    if (Object.keys(settings).length === 0) return undefined;
+    const { Hooks } = await import("./hooks.ts");
+    const { role = "", parent = 0 } = runs.resolve(`#${run}`) ?? {};
+    return new Hooks({
+      ...{ settings, worktree, role, mask, signal, tell },
+      run: (request) => sandbox.run(request, signal),
+      session: session.name,
+      log: session.path,
+      sub_agent: parent !== 0,
+      mode: rights.settings.mode,
+    });
   }
 
   /** The results of a web search for the prompt, where the setting `web_search` is on. */

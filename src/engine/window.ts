@@ -151,6 +151,7 @@ export async function* fittingReply(
       fixed,
     );
   const compact = async function* (size: number, refused: boolean) {
+    await scope.hooks?.compaction();
     const { fit } = await import("./compaction.ts");
     const most = window.limit(size) * chars() / window.tokens(chars());
     measured = undefined;

@@ -5,6 +5,7 @@ import {
   type Tool,
 } from "@modelcontextprotocol/server";
 import { coreTool } from "../engine/tools/core.ts";
+import type { HookedCall, Hooks, HookSettings } from "../engine/hooks.ts";
 import type { Workspace } from "../engine/workspace.ts";
 import { AdmissionQueue } from "../platform/admission_queue.ts";
 import type { ProcessRequest, ToolArguments, ToolDefinition } from "../plugins/api.ts";
@@ -76,14 +77,19 @@ export class McpTools {
       const message = `Unknown tool: ${name.slice(0, 128)}`;
       throw new ProtocolError(ProtocolErrorCode.InvalidParams, message);
     }
-    const written = { name, arguments: JSON.stringify(args) };
-    const prepared = await prepareChecked(tools, (tool) => this.#offers(tool), written);
-    if (!prepared.ok) return failure(prepared.message);
+    const prepare = (written: { name: string; arguments: string }) =>
+      prepareChecked(tools, (tool) => this.#offers(tool), written);
+    const given = await prepare({ name, arguments: JSON.stringify(args) });
+    if (!given.ok) return failure(given.message);
+    const watching = await this.#hooks(hooks.signal);
     const release = await this.#queue.enter(hooks, hooks.signal);
     if (release === undefined) throw new ProtocolError(BUSY, "Too many calls are waiting.");
     try {
+      const hooked = await watching?.call("", given, prepare) ?? { prepared: given };
+      const { prepared } = hooked;
+      if (!prepared.ok) return failure(prepared.message);
       const { tool } = prepared;
-      const authorization = await this.#authorize(tool, prepared.args, hooks);
+      const authorization = await this.#authorize(tool, prepared.args, hooks, hooked);
       if (!authorization.granted) return failure(authorization.message);
       hooks.started?.(activityLine(tool, prepared.args));
       const { signal } = hooks;
@@ -112,8 +118,9 @@ export class McpTools {
         clock,
         mask,
       });
-      const text = { type: "text" as const, text: outcome.output };
-      return { content: [text, ...images], isError: outcome.is_error };
+      const { output, is_error } = await watching?.result("", tool, prepared.args, outcome) ??
+        outcome;
+      return { content: [{ type: "text", text: output }, ...images], isError: is_error };
     } finally {
       release();
     }
@@ -132,7 +139,26 @@ export class McpTools {
     return this.#has(tool) && this.#policy.offers(tool) && tool.offer?.("") !== false;
   }
 
-  #authorize(tool: ToolDefinition, args: ToolArguments, { signal, confirmed }: CallHooks) {
+  /** The operator's programs that watch the calls, where the settings have some. */
+  async #hooks(signal: AbortSignal): Promise<Hooks | undefined> {
+    const { config, sandbox, paths, warn } = this.#workspace;
+    const settings: HookSettings = config.get("hooks");
+    if (Object.keys(settings).length === 0) return undefined;
+    const { Hooks } = await import("../engine/hooks.ts");
+    return new Hooks({
+      ...{ settings, signal, tell: warn, worktree: paths.worktree, mode: config.get("mode") },
+      ...{ session: "", log: "", role: "", sub_agent: false },
+      mask: (text) => this.#workspace.mask(text),
+      run: (request) => sandbox.run(request, signal),
+    });
+  }
+
+  #authorize(
+    tool: ToolDefinition,
+    args: ToolArguments,
+    { signal, confirmed }: CallHooks,
+    { refusal = "", demand = "" }: HookedCall,
+  ) {
     return authorize({
       tool,
       args,
@@ -140,6 +166,8 @@ export class McpTools {
       operator: this.#operator(confirmed && this.#policy.resolve(tool, args).outside.length === 0),
       grants: new Grants(),
       guard: this.#guard,
+      refuse: () => Promise.resolve(refusal),
+      demand: () => Promise.resolve(demand),
       preview: () => Promise.resolve(""),
       run: 0,
       session: "",

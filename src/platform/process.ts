@@ -71,10 +71,13 @@ export async function runProcess(
   }
   watchdog?.watch(child.pid);
   const output = new BoundedText(request.max_output ?? 2_000_000);
+  const errors = request.errors === "apart"
+    ? new BoundedText(request.max_output ?? 2_000_000)
+    : output;
   const streams = request.errors === false ? [child.stdout] : [child.stdout, child.stderr];
   const pipes = streams.map((stream) =>
     new Pipe(stream, (text) => {
-      output.add(text);
+      (stream === child.stdout ? output : errors).add(text);
       request.on_output?.(text);
     })
   );
@@ -109,6 +112,7 @@ export async function runProcess(
     return {
       code: status.code,
       output: output.text(),
+      ...(errors !== output && { errors: errors.text() }),
       timed_out: stop === "timed_out",
       cancelled: stop === "cancelled",
     };

@@ -98,8 +98,8 @@ export interface ProcessRequest {
    * @default {2_000_000}
    */
   max_output?: number;
-  /** `false` discards standard error. Default: it is part of the output. */
-  errors?: false;
+  /** `false` discards standard error, `apart` returns it as `errors`. Default: it is part of the output. */
+  errors?: false | "apart";
   /** Is called with each piece of the output as it comes; {@linkcode ToolContext.progress}, for example. */
   on_output?: (text: string) => void;
 }
@@ -110,6 +110,8 @@ export interface ProcessResult {
   code: number;
   /** Standard output and standard error in order of arrival, cut in the middle at `max_output`. */
   output: string;
+  /** Standard error, where the request wants it apart; cut like the output. */
+  errors?: string;
   /** Whether the program was ended because of `timeout`. */
   timed_out: boolean;
   /** Whether the program was ended because the turn was cancelled. */

@@ -125,6 +125,11 @@ export class Session {
     if (!this.created && !reused && options.shared === undefined) this.#closeDeadTurn();
   }
 
+  /** The path of the log's document. */
+  get path(): string {
+    return this.#options.paths.document;
+  }
+
   /** Bytes of the log's document. */
   get bytes(): number {
     return this.#log.size;
