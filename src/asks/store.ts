@@ -23,6 +23,8 @@ const askObject = () => {
     answer: text,
     created_at: text,
     answered_at: text,
+    /** The machine of the session when it asked, where several share a store. */
+    worker: z.optional(z.string()),
   });
 };
 
@@ -101,6 +103,7 @@ export class AskStore {
   readonly #list: RecordList;
   readonly #sessions: AskSessions;
   readonly #clock: Clock;
+  readonly #worker: string | undefined;
 
   constructor({ state, sessions, clock, warn, store }: AskStoreOptions) {
     const path = this.path = join(state, "asks.json");
@@ -108,6 +111,7 @@ export class AskStore {
     this.#list = new RecordList({ name: "ask", path, file, store, keyOf });
     this.#sessions = sessions;
     this.#clock = clock;
+    this.#worker = store?.worker;
   }
 
   /** The asks in the order in which they were parked. */
@@ -152,6 +156,7 @@ export class AskStore {
       answer: "",
       created_at: timestamp(this.#clock),
       answered_at: "",
+      ...this.#worker !== undefined && { worker: this.#worker },
     };
     await this.#list.update((entries, text) => {
       ask.id = 1 + (entries === undefined ? largestIdIn(text) : largestId(entries));

@@ -68,7 +68,9 @@ export const asks = defineCommand({
     switch (values.action) {
       case "list": {
         const found = asks.list(values.filter);
-        print(found, () => listText(io, HEAD, found.map(row)));
+        const workers = found.some(({ worker }) => worker !== undefined);
+        const head = ["ASK", "STATE", "ASKED", "SESSION", ...workers ? ["WORKER"] : [], "QUESTION"];
+        print(found, () => listText(io, head, found.map((ask) => row(ask, workers))));
         if (!json && found.length === 0) {
           io.note(values.filter === "all" ? "There are no asks." : `No ask is ${values.filter}.`);
         }
@@ -118,19 +120,18 @@ async function answerText(given: string | undefined, io: Io): Promise<string> {
   return await io.readInput();
 }
 
-const HEAD = ["ASK", "STATE", "ASKED", "SESSION", "QUESTION"];
-
-function row({ id, status, created_at, origin, question }: Ask): string[] {
-  return [`#${id}`, status, created_at, origin, question.trim().split("\n")[0]!];
+function row({ id, status, created_at, origin, question, worker = "" }: Ask, workers: boolean) {
+  const where = workers ? [worker] : [];
+  return [`#${id}`, status, created_at, origin, ...where, question.trim().split("\n")[0]!];
 }
 
 function whole(ask: Ask, { program }: Io): string {
-  const { id, question, context, options, origin, kind, permission, status, answer } = ask;
+  const { id, question, context, options, origin, kind, permission, status, answer, worker } = ask;
   const about = kind === "permission" ? `permission ${permission}`.trim() : kind;
   const answered = status === "answered" ? [`answer (${ask.answered_at}):`, indent(answer)] : [];
   return [
     `Ask #${id} (${about}), ${status}`,
-    `from session ${origin}, ${ask.created_at}`,
+    `from session ${origin}${worker === undefined ? "" : ` on ${worker}`}, ${ask.created_at}`,
     "question:",
     indent(question),
     ...(context === "" ? [] : ["context:", indent(context)]),

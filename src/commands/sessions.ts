@@ -168,7 +168,9 @@ async function list(
   const active = io.inUse?.()[0];
   const rows = found.map((each) => [
     `${each.name === active ? "*" : " "} ${oneLine(each.name)}`,
-    each.running ? "running" : relative(Date.parse(each.updated_at), clock.now()),
+    each.running
+      ? `running${each.worker === undefined ? "" : ` on ${each.worker}`}`
+      : relative(Date.parse(each.updated_at), clock.now()),
     each.turns === 1 ? "1 turn" : `${each.turns} turns`,
     bytes(each.bytes),
     each.cost !== null ? amount(each.cost) : each.tokens > 0 ? `${each.tokens} tokens` : "",

@@ -25,7 +25,11 @@ export const usage = defineCommand({
       WEEK,
     ),
     by: withDefault(
-      option("--by", choice(GROUPS), "A line for each day (default), job, session, model or role."),
+      option(
+        "--by",
+        choice(GROUPS),
+        "A line for each day (default), job, session, model, role or worker.",
+      ),
       "day" as Group,
     ),
     output: outputOption,

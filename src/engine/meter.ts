@@ -92,7 +92,7 @@ export class Spending {
 
   /** @param origin who makes the requests */
   meter(origin: Pick<Origin, "session"> & Partial<Origin>): Meter {
-    return new Meter(this, origin);
+    return new Meter(this, { ...origin, worker: this.ledger.store?.worker ?? "" });
   }
 
   totals(): Promise<LedgerTotals> {

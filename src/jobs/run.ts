@@ -39,6 +39,7 @@ export interface NotBegun {
  * Begins a run, or continues one that the scheduler left when it stopped: takes the job's lock and moves the job
  * to `executing`; or parks it when it needs a grant.
  *
+ * @param options.labels those of this machine, for a run by hand; the queue sees to them for others
  * @param options.signal ends the pending report of an earlier run
  * @param options.due `next_run_at` when the scheduler put the job into the queue
  * @param options.run the accepted run of a hook; `resumed`: whether it has begun before
@@ -49,8 +50,9 @@ export async function beginRun(
   context: JobContext,
   name: string,
   trigger: RunTrigger,
-  { retry = true, signal, run: accepted, resumed = false, due }: {
+  { retry = true, labels = [], signal, run: accepted, resumed = false, due }: {
     retry?: boolean;
+    labels?: readonly string[];
     signal?: AbortSignal;
     run?: string;
     resumed?: boolean;
@@ -68,6 +70,11 @@ export async function beginRun(
   try {
     await context.store?.refresh(); // the worker that had the lease before may have changed it
     if (!isTrusted(context, register.need(name))) return { refused: UNTRUSTED_JOB };
+    const { label } = register.need(name);
+    const suits = label === undefined || labels.includes(label);
+    if (trigger === "run" && context.store !== undefined && !suits) {
+      return { refused: `is for workers with the label ${label}` };
+    }
     await recoverHeld(context, name, signal);
     const before = register.need(name);
     const continues = before.running !== undefined && before.running.run === accepted;

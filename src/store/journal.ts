@@ -213,15 +213,21 @@ export class PostgresJournal implements Journal, SessionIndex {
         `SELECT count(*) AS total FROM svc.sessions WHERE ${chosen}`,
         values,
       ),
-      this.#database.query<SessionSummary>(
+      this.#database.query<Omit<SessionSummary, "worker"> & { worker: string | null }>(
         `SELECT name, first_prompt, turns, created_at, updated_at, bytes, role, job, parent_id,
-            open AND EXISTS (SELECT FROM svc.leases WHERE leases.project = $1
-              AND leases.name = 'session/' || sessions.name AND expires > clock_timestamp()) AS running
+            CASE WHEN open THEN (SELECT holder FROM svc.leases WHERE leases.project = $1
+              AND leases.name = 'session/' || sessions.name AND expires > clock_timestamp()) END AS worker
           FROM svc.sessions WHERE ${chosen} ORDER BY updated_at DESC, name DESC LIMIT $4 OFFSET $5`,
         [...values, limit ?? null, offset],
       ),
     ]);
-    return { total: count!.total, sessions };
+    return {
+      total: count!.total,
+      sessions: sessions.map(({ worker, ...session }) => {
+        const running = worker !== null;
+        return { ...session, running, ...running && { worker } };
+      }),
+    };
   }
 
   /** Writes on behalf of the lease, and tells those who follow the session. */

@@ -69,6 +69,13 @@ export function parseAddress(given: string): { address: string; password: string
   return { address, password, url };
 }
 
+/** `StoreLink.worker` of this process. */
+export function workerName(): string {
+  // Deno.hostname() would need a permission of its own.
+  const host = readTextIfExists("/etc/hostname")?.trim() || "host";
+  return `${host}/${Deno.pid}`;
+}
+
 /** A text whose percent signs need not be those of an encoding. */
 function decoded(text: string): string {
   try {
@@ -81,6 +88,7 @@ function decoded(text: string): string {
 export class Link implements StoreLink {
   readonly address: string;
   readonly project: string;
+  readonly worker = workerName();
   readonly #request: LinkRequest;
   readonly #connection: string;
   /** By name: all copies of one name in a worktree are the same files. */

@@ -10,6 +10,8 @@ export interface StoreLink {
   readonly address: string;
   /** Names the rows of this worktree; several machines have the same project. */
   readonly project: string;
+  /** This process, in records and lists: `<host>/<process id>`. */
+  readonly worker: string;
   /**
    * The store, connected and its schema checked by the first call.
    *
@@ -308,6 +310,8 @@ export interface SessionSummary {
   turns: number;
   /** Whether a turn runs in it now. */
   running: boolean;
+  /** Where it runs, with a store. */
+  worker?: string;
   /** ISO 8601 in UTC. */
   created_at: string;
   updated_at: string;

@@ -1,9 +1,9 @@
 import { systemClock } from "../platform/clock.ts";
-import { readTextIfExists } from "../platform/files.ts";
 import { PostgresQueue } from "./boss.ts";
 import { PostgresEvents } from "./events.ts";
 import { PostgresJournal } from "./journal.ts";
 import { PostgresLeases } from "./leases.ts";
+import { workerName } from "./link.ts";
 import { checkSchema } from "./migrations.ts";
 import type { SharedStore } from "./port.ts";
 import { Postgres } from "./postgres.ts";
@@ -49,10 +49,7 @@ export class PostgresStore implements SharedStore {
     this.project = project;
     this.database = new Postgres({ connection, address, timeout });
     this.events = new PostgresEvents(project, this.database);
-    // Deno.hostname() would need a permission of its own.
-    const host = readTextIfExists("/etc/hostname")?.trim() || "host";
-    const holder = `${host}/${Deno.pid}`;
-    this.leases = new PostgresLeases(project, holder, this.database, this.events);
+    this.leases = new PostgresLeases(project, workerName(), this.database, this.events);
     this.records = new PostgresRecords(project, state, this.database, this.events);
     this.requests = new PostgresRequests(project, state, this.database);
     const { database, events } = this;

@@ -20,6 +20,8 @@ export interface Origin {
   job: string;
   /** When the job's run began, which identifies the run. */
   run: string;
+  /** The machine, where several share a store: `<host>/<process id>`. */
+  worker: string;
 }
 
 /** A request to a model that has ended. */

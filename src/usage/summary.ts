@@ -2,7 +2,7 @@ import type { Usage } from "../plugins/api.ts";
 import { type Ledger, type RequestLine, rounded } from "./ledger.ts";
 
 /** What requests can be grouped by. */
-export const GROUPS = ["day", "job", "session", "model", "role"] as const;
+export const GROUPS = ["day", "job", "session", "model", "role", "worker"] as const;
 export type Group = typeof GROUPS[number];
 
 /** The usage of some requests. */

@@ -13,7 +13,10 @@ export interface Visited {
 type At = { http: Pick<TestServer["http"], "port"> };
 
 /** Signs in with a link as `svc console` makes it. @returns the cookie, as it is sent */
-export async function signIn(at: TestServer, role: TokenRole = "operate"): Promise<string> {
+export async function signIn(
+  at: At & Pick<TestServer, "workspace">,
+  role: TokenRole = "operate",
+): Promise<string> {
   const key = new SignIns(consoleFolder(at.workspace), at.workspace.clock).makeLink(role);
   const { headers } = await visit(at, `/console/sign-in?key=${key}`, "");
   return headers.get("set-cookie")!.split(";")[0]!;

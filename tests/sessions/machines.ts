@@ -39,6 +39,7 @@ export function machine(
   const shared: StoreLink = {
     address: url,
     project,
+    worker: store.leases.holder,
     open: () => Promise.resolve(store),
     register: () => {},
     refresh: () => Promise.resolve(),

@@ -10,9 +10,10 @@ import { startServer } from "../../src/server/server.ts";
 import { Turns } from "../../src/server/turns.ts";
 import { work } from "../../src/server/worker.ts";
 import { aJob, scripted } from "../jobs/support.ts";
+import { signIn, visit } from "../server/console.ts";
 import { EventClient, type SentEvent } from "../server/support.ts";
 import { call, say, startBackend } from "../support/backend.ts";
-import { testIo } from "../support/io.ts";
+import { inProcess, testIo } from "../support/io.ts";
 import { filePostgres } from "../support/postgres.ts";
 import { TRUSTED } from "../support/trust.ts";
 import { type Machine, machine, withTables } from "./support.ts";
@@ -21,13 +22,13 @@ const { needed, server } = await filePostgres();
 const never = new AbortController().signal;
 
 /** `svc worker` on a machine. */
-function startWorker({ workspace }: Machine, concurrency = 2) {
+function startWorker({ workspace }: Machine, concurrency = 2, label: string[] = []) {
   const stop = new AbortController();
   const { home, cwd } = workspace.environment;
   const onInterrupt = () => ({ signal: stop.signal, release: () => {} });
   const io = testIo({ home, cwd }, { onInterrupt });
   const log = new ServerLog(workspace, { format: "text", show: () => {} });
-  const ended = work(workspace, { concurrency, port: 0 }, io, log);
+  const ended = work(workspace, { concurrency, label, port: 0 }, io, log);
   return {
     lines: () => io.printed,
     async url() {
@@ -125,6 +126,75 @@ Deno.test({
     }
     assert.equal(most, 1);
     for (const worker of workers) assert.equal(await worker.stop(), 0);
+  },
+});
+
+Deno.test({
+  ...needed,
+  name: "lists and pages of any machine show the whole, with the worker that each run is on",
+  async fn() {
+    const store = await server.database(withTables);
+    const { promise: held, resolve: release } = Promise.withResolvers<void>();
+    let asked = 0;
+    const onRequest = async () => {
+      if (++asked === 2) await held;
+    };
+    const replies = [call("ask", { question: "Which branch?" }), say("Done."), say("Again.")];
+    await using backend = startBackend({ replies }, { onRequest });
+    const settings = scripted(backend);
+    await using one = await machine(store, "shop", settings);
+    await using two = await machine(store, "shop", settings);
+    await one.workspace.load(AGENT_NEEDS);
+    await one.workspace.store!.follow();
+    const context = { ...jobContext(one.workspace), trust: TRUSTED };
+    const job = { label: "gpu", schedule: { interval: 86_400 } };
+    await context.register.add(aJob({ name: "nightly", ...job }));
+    await using api = serve(one);
+    using _ = { [Symbol.dispose]: release };
+    const worker = startWorker(two, 2, ["gpu"]);
+    await worker.url();
+    const { queue, leases: { holder } } = await one.workspace.store!.open();
+    await new Scheduler(context, undefined, { queue, work: false }).sweep(never);
+    await until(() => asked === 2);
+
+    const svc = async (...args: string[]) => {
+      const { home } = one.workspace.environment;
+      const { stdout, stderr } = await inProcess(args, { cwd: one.path, home });
+      return stdout + stderr;
+    };
+    const at = { http: api.http, workspace: one.workspace };
+    const cookie = await signIn(at);
+    const page = async (path: string) => (await visit(at, path, cookie)).text;
+    // Both machines are one process here.
+    const shows = (text: string, around: (worker: string) => string) =>
+      assert.ok(text.replace(/\s+/g, " ").includes(around(holder)), text);
+    shows(await svc("jobs"), (worker) => `running now on ${worker}`);
+    shows(await svc("jobs", "show", "nightly"), (worker) => `running now on ${worker}`);
+    shows(await svc("sessions"), (worker) => `running on ${worker}`);
+    shows(await svc("asks"), (worker) => `${worker} Which branch?`);
+    shows(await svc("asks", "show", "1"), (worker) => ` on ${worker}, `);
+    shows(await svc("usage", "--by", "worker"), (worker) => worker);
+    shows(await page("/sessions?details=true"), (worker) => `"running":true,"worker":"${worker}"`);
+    shows(await page("/asks"), (worker) => `"worker":"${worker}"`);
+    shows(await page("/usage?by=worker"), (worker) => `"name":"${worker}"`);
+    shows(await page("/console/sessions"), (worker) => worker);
+    shows(await page("/console/jobs/nightly"), (worker) => worker);
+    shows(await page("/console"), (worker) => ` on ${worker}`);
+    assert.match(await svc("jobs", "run", "nightly"), /another process/);
+
+    release();
+    await until(() => context.register.history("nightly").length === 1);
+    shows(await svc("jobs", "show", "nightly"), (worker) => ` ${worker} `);
+    shows(await page("/jobs/nightly"), (worker) => `"worker":"${worker}"`);
+    assert.doesNotMatch(await svc("sessions"), /running/);
+    assert.equal(await worker.stop(), 0);
+
+    const refused = await svc("jobs", "run", "nightly");
+    assert.match(refused, /The job nightly is for workers with the label gpu\./);
+    assert.match(refused, /svc jobs run nightly --label gpu/);
+    const begun = await api.request("/jobs/nightly/run", {});
+    assert.match(begun.error, /for workers with the label gpu/);
+    assert.match(await svc("jobs", "run", "nightly", "--label", "gpu"), /ended ok/);
   },
 });
 

@@ -7,13 +7,20 @@ import { toJson } from "../io.ts";
 import { nextOf, type View } from "./view.ts";
 import { activity, callLines, turnRenderer } from "../turn.ts";
 import { nameOf } from "../names.ts";
-import { argument, choice, command, option, withDefault } from "../options.ts";
+import { argument, choice, command, multiple, option, string, withDefault } from "../options.ts";
 
 /** `jobs run`. */
 export const runParser = command("run", {
   action: "run",
   name: argument(nameOf("jobs"), "The job."),
   no_retry: option("--no-retry", "Make one attempt only."),
+  label: multiple(
+    option(
+      "--label",
+      string("LABEL"),
+      "This machine has the label, as svc worker; may be repeated.",
+    ),
+  ),
   verbose: option("--verbose", "Print the answer as it comes, and the activity on standard error."),
   output: withDefault(
     option("--output", choice(["text", "json"]), "text (default) or json."),
@@ -25,15 +32,17 @@ export const runParser = command("run", {
 /** Runs a job with its retries; exit code 0 when it is verified, 1 when it failed, 130 when interrupted. */
 export async function runJob(
   { workspace, context, io }: View,
-  { name, no_retry, verbose, output }: {
+  { name, no_retry, label: labels, verbose, output }: {
     name: string;
     no_retry: boolean;
+    label: readonly string[];
     verbose: boolean;
     output: string;
   },
 ): Promise<number> {
   const { register, clock } = context;
-  const proposed = register.need(name).status === "proposed";
+  const { status, label } = register.need(name);
+  const proposed = status === "proposed";
   const interrupt = io.onInterrupt();
   try {
     const calls = verbose ? await callLines(workspace, io) : undefined;
@@ -42,11 +51,14 @@ export async function runJob(
       : activity(io, { calls });
     const run = await beginRun({ ...context, show }, name, "run", {
       retry: !no_retry,
+      labels,
       signal: interrupt.signal,
     });
     if (!(run instanceof JobRun)) {
       const hint = run.refused === "is disabled"
         ? `Let it run with: ${io.program}jobs ${proposed ? "approve" : "enable"} ${name}`
+        : label !== undefined && run.refused.endsWith(`label ${label}`)
+        ? `Where it may run: ${io.program}jobs run ${name} --label ${label}`
         : "";
       throw new SvcError("job_refused", `The job ${name} ${run.refused}.`, { hint });
     }

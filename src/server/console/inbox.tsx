@@ -168,7 +168,7 @@ export function AskCard({ ask, agent, viewer }: {
   agent?: string;
   viewer: Viewer;
 }): JSX.Element {
-  const { question, context, options, origin, kind, permission, created_at, job } = ask;
+  const { question, context, options, origin, kind, permission, created_at, job, worker } = ask;
   const id = agent === undefined ? `${ask.id}` : `${agent}-${ask.id}`;
   const field = `answer-${id}`;
   const action = agent === undefined
@@ -185,6 +185,7 @@ export function AskCard({ ask, agent, viewer }: {
             <>
               {job === "" ? "session" : <JobLink name={job} />}{" "}
               {origin !== "" && <SessionLink name={origin} />}
+              {worker !== undefined && ` on ${stripControl(worker)}`}
             </>
           )}
         </p>

@@ -80,13 +80,19 @@ export function SessionLink({ name }: { name: string }): JSX.Element {
 }
 
 function sessionRow(session: SessionSummary): Child[] {
-  const { name, first_prompt, running, role, turns, bytes, updated_at } = session;
+  const { name, first_prompt, running, worker = "", role, turns, bytes, updated_at } = session;
   return [
     <>
       <SessionLink name={name} />
       <div class="quiet small clamp">{stripControl(first_prompt)}</div>
     </>,
-    running ? <Badge>running</Badge> : <span class="quiet">ended</span>,
+    running
+      ? (
+        <>
+          <Badge>running</Badge> <span class="quiet small">{stripControl(worker)}</span>
+        </>
+      )
+      : <span class="quiet">ended</span>,
     stripControl(role),
     <Count of={turns} />,
     <Size bytes={bytes} />,

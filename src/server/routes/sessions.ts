@@ -29,6 +29,7 @@ const summary: z.ZodMiniType<SessionSummary> = z.object({
   first_prompt: z.string(),
   turns: z.int(),
   running: z.boolean(),
+  worker: z.optional(z.string()),
   created_at: z.string(),
   updated_at: z.string(),
   bytes: z.int(),
