@@ -31,7 +31,7 @@ export function findKey(name: string): KeyPath | undefined {
 export function namesIn(prefix: string, path: string): string[] {
   if (prefix === "prices.") return [path];
   if (prefix !== "") return path.split(".");
-  const [, model, field] = /^prices\.(.+?)(?:\.(in|out|cached))?$/.exec(path) ?? [];
+  const [, model, field] = /^prices\.(.+?)(?:\.(in|out|cached|cache_write))?$/.exec(path) ?? [];
   if (model === undefined) return path.split(".");
   return ["prices", model, ...field === undefined ? [] : [field]];
 }

@@ -62,6 +62,7 @@ const price = () =>
     in: z.optional(amount()),
     out: z.optional(amount()),
     cached: z.optional(amount()),
+    cache_write: z.optional(amount()),
   });
 const storeAddress = () =>
   z.string().check(
@@ -260,7 +261,7 @@ export const SETTINGS = {
   prices: opening(
     () => z.record(name(), price()),
     {},
-    "Prices by provider/model or provider/*: {in, out, cached} per million tokens, in your currency.",
+    "Prices by provider/model or provider/*: {in, out, cached, cache_write} per million tokens, in your currency.",
   ),
   "budget.turn": compared(limits, {}, "Most that a turn may use: {cost, tokens, tool_calls}."),
   "budget.job_run": compared(limits, {}, "Most that all attempts of a job's run may use."),

@@ -306,6 +306,8 @@ export interface Price {
   out: number;
   /** Of tokens that come from the backend's cache. Default: `in`. */
   cached?: number;
+  /** Of tokens that the backend writes into its cache, where that has a price of its own. Default: `in`. */
+  cache_write?: number;
 }
 
 /** The price of a model in the setting `prices`, by `<provider>/<model>` or `<provider>/*`; undefined without one. */
@@ -325,7 +327,9 @@ export function costOf(usage: Usage, price: Price | undefined): number | null {
   if (price === undefined) return null;
   const { prompt_tokens = 0, completion_tokens = 0 } = usage;
   const cached = Math.min(usage.cached_tokens ?? 0, prompt_tokens);
-  const cost = (prompt_tokens - cached) * price.in + cached * (price.cached ?? price.in) +
+  const stored = Math.min(usage.cache_write_tokens ?? 0, prompt_tokens - cached);
+  const cost = (prompt_tokens - cached - stored) * price.in + cached * (price.cached ?? price.in) +
+    stored * (price.cache_write ?? price.in) +
     completion_tokens * price.out;
   return rounded(cost / 1e6);
 }

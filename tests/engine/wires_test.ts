@@ -113,7 +113,7 @@ function assertPrefixes(wire: Wire, requests: Json[]): void {
 }
 
 for (const wire of ["messages", "responses"] as const) {
-  const { talk, thought, called, result, ...words } = WIRES[wire];
+  const { talk, thought, called, result, provider, ...words } = WIRES[wire];
 
   Deno.test(`${wire}: a turn reasons, calls tools and answers, and its reasoning goes back sealed [4.10, 6.2]`, async () => {
     await using place = await on(wire, [
@@ -122,7 +122,9 @@ for (const wire of ["messages", "responses"] as const) {
         text: "Reading.",
       }),
       think("Clear.", { ...say(["It is ", "alpha."]), usage: words.usage }),
-    ]);
+    ], {
+      config: { prices: { [`${provider}/test`]: { in: 1, out: 2, cached: 0.1, cache_write: 3 } } },
+    });
     const { it, server: { requests } } = place;
     const { events, result: turn } = await it.turn("What is in a.txt?");
     assert.deepEqual([turn.status, turn.content], ["ok", "It is alpha."]);
@@ -146,6 +148,15 @@ for (const wire of ["messages", "responses"] as const) {
     assert.equal(turn.usage.prompt_tokens, 1100);
     assert.equal(turn.usage.cached_tokens, 900);
     assert.equal(turn.usage.completion_tokens, 20);
+    const stored = wire === "messages" ? 95 : 0;
+    const cost = (1100 - 900 - stored) + 900 * 0.1 + stored * 3 + 20 * 2;
+    assert.equal(turn.cost, cost / 1e6);
+    const { ledger } = it.workspace.spending;
+    const lines = ledger.days().flatMap((day) => ledger.read(day));
+    assert.deepEqual(
+      lines.map((line) => "in" in line && [line.in, line.cached, line.out]),
+      [[100, 0, 10], [1000, 900, 10]],
+    );
   });
 
   Deno.test(`${wire}: each request begins with the whole one before it: rounds, turns, another process [4.10]`, async () => {
@@ -248,6 +259,18 @@ for (const wire of ["messages", "responses"] as const) {
     await collect(it.another().turn("again"));
     assert.ok(JSON.stringify(requests[2]).includes("sealed 1")); // it is this provider's own
     assert.match(JSON.stringify(requests[2]), /alpha.*beta.*from the other/);
+  });
+
+  Deno.test(`${wire}: the models are listed, and the connection is probed, as with every backend [4.10]`, async () => {
+    const server = startWire(wire, { replies: [], models: ["m1", "m2"] });
+    await using it = await agent([], {
+      config: { provider, base_url: server.url, wire: "native" },
+    });
+    const client = it.workspace.connect(it.workspace.backend(), "");
+    assert.deepEqual(await client.list_models(), ["m1", "m2"]);
+    const found = { ok: true, message: "2 models on offer" };
+    assert.deepEqual(await client.check_connection(), found);
+    await server.close();
   });
 
   Deno.test(`${wire}: a compaction is asked for without tools, and the seals of what is kept stay [2.1]`, async () => {
