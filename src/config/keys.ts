@@ -241,6 +241,11 @@ export const SETTINGS = {
     [],
     "Models, or provider/model refs, that are asked in order when the model cannot answer.",
   ),
+  text_calls: compared(
+    () => z.enum(["ask", "run", "off"]),
+    "ask",
+    "Tool calls that a model writes as text: ask it once to use the interface, run those that are certain, or off.",
+  ),
   auto_continue: harmless(flag, true, "Ask a model that was cut off by max_tokens to go on."),
   auto_continue_max: harmless(count, 2, "How often one answer is continued at most."),
   max_rounds: harmless(

@@ -39,7 +39,7 @@ interface BatchResult {
  * Neighbouring calls that only read run side by side; results are logged and returned in order.
  */
 export async function* runCalls(
-  reply: Pick<Reply, "tool_calls">,
+  reply: Pick<Reply, "tool_calls" | "origin">,
   scope: TurnScope,
 ): AsyncGenerator<TurnEvent, BatchResult> {
   const result: BatchResult = { calls: [], stop: false, refused: [], denied: [] };
@@ -54,7 +54,14 @@ export async function* runCalls(
         { prepared: given };
       const { prepared } = hooked;
       yield { ...announce(call, prepared, scope), at: at(i + 1) };
-      const started = yield* startCall(call.id, hooked, scope, events, result.denied);
+      const { origin } = reply;
+      const started = yield* startCall(
+        { id: call.id, origin },
+        hooked,
+        scope,
+        events,
+        result.denied,
+      );
       running.push({ call, prepared, ...started });
     }
     for (
@@ -194,7 +201,7 @@ interface StartedCall {
  * @returns `granted` is false for a refusal; the outcome then says why
  */
 async function* startCall(
-  id: string,
+  { id, origin }: { id: string; origin?: "text" },
   { prepared, refusal = "", demand = "" }: HookedCall,
   scope: TurnScope,
   events: EventQueue,
@@ -226,7 +233,8 @@ async function* startCall(
     session: session.name,
     signal,
   });
-  const { entry, reason, denial, granted, paths, environment } = authorization;
+  const { reason, denial, granted, paths, environment } = authorization;
+  const entry = { ...authorization.entry, ...(origin && { origin }) };
   const confined = granted && CONFINED.includes(tool.permission);
   session.recordPermission(
     confined ? { ...entry, sandbox: await sandbox.kind() ?? "none" } : entry,

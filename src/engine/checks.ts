@@ -1,4 +1,6 @@
 import { type TurnEvent, TurnFailure, type TurnResult } from "./events.ts";
+import type { ToolDefinition } from "../plugins/api.ts";
+import type { Reply } from "./reply.ts";
 import type { TurnScope } from "./scope.ts";
 import { CORE } from "./tools/core.ts";
 
@@ -10,12 +12,12 @@ export type CheckedScope = TurnScope & {
 };
 
 /**
- * One check of a turn whose model says that it is done.
+ * One check of a turn whose model says that it is done, with the reply that says so.
  *
  * @returns what the model is to be asked in a further round; empty when the check is satisfied
  * @throws TurnFailure when the turn has to end
  */
-export type Check = (scope: CheckedScope) => AsyncGenerator<TurnEvent, string>;
+export type Check = (scope: CheckedScope, reply?: Reply) => AsyncGenerator<TurnEvent, string>;
 
 /**
  * Runs the rounds of a turn, then the checks in their order. A check that is not satisfied has the model asked
@@ -26,19 +28,19 @@ export type Check = (scope: CheckedScope) => AsyncGenerator<TurnEvent, string>;
  */
 export async function* checkedRounds(
   scope: CheckedScope,
-  rounds: () => AsyncGenerator<TurnEvent>,
+  rounds: () => AsyncGenerator<TurnEvent, Reply | undefined>,
 ): AsyncGenerator<TurnEvent> {
   const { result, log } = scope;
   const checks = await checksOf(scope);
-  yield* rounds();
+  let reply = yield* rounds();
   for (let at = 0; at < checks.length && isDone(result);) {
-    const question = yield* checks[at]!(scope);
+    const question = yield* checks[at]!(scope, reply);
     if (question === "") {
       at++;
       continue;
     }
     log.append({ type: "user", text: question });
-    yield* rounds();
+    reply = yield* rounds();
     at = 0;
   }
 }
@@ -63,7 +65,7 @@ async function checksOf(
   { task = {}, agent, tools, policy, answer }: CheckedScope,
 ): Promise<Check[]> {
   const checks: Check[] = [
-    noTextCall(),
+    ...agent.config.get("text_calls") === "off" ? [] : [noTextCall()],
     ...answer === undefined ? [] : [answer.check],
     noComplaint,
     noReturn,
@@ -96,31 +98,57 @@ const noReturn: Check = async function* ({ hooks, result, counted }) {
 /** Characters of an answer beyond which no call is looked for in it. */
 const LONGEST_CALL = 500_000;
 
-/** Has the model make a call that it wrote as text, once. */
+/** Beginnings of calls in the syntaxes of models. */
+const MARKED = /<[|\uff5c/]?\w|\[\/?TOOL|to=|functools|tool_calls/i;
+
+/** Whether a text may have a call in it; most have none, and are not searched. */
+export function mayHaveCall(text: string, tools: readonly ToolDefinition[]): boolean {
+  if (text.length > LONGEST_CALL) return false; // a model writes no call as long, and the search takes time
+  return MARKED.test(text) ||
+    tools.some(({ name, aliases = [] }) => [name, ...aliases].some((each) => text.includes(each)));
+}
+
+/** Has the model make a call that it wrote as text, once. One at the end of its reasoning counts too. */
 function noTextCall(): Check {
   let asked = false;
   // deno-lint-ignore require-yield
-  return async function* ({ tools, policy, task, result: { content } }) {
-    if (content.length > LONGEST_CALL) return ""; // a model writes no call as long, and the search takes time
-    const offered = tools.list().filter((tool) =>
-      policy.offers(tool) &&
-      [tool.name, ...tool.aliases ?? []].some((name) => content.includes(name))
-    );
-    if (offered.length === 0) return "";
-    const { textCall } = await import("./text_call.ts");
-    const name = textCall(content, offered, { json: task?.schema === undefined });
+  return async function* ({ agent, tools, policy, task }, reply) {
+    const { content = "", thinking = "", status } = reply ?? {};
+    const offered = tools.list().filter((tool) => policy.offers(tool));
+    const texts = [content, thinking].filter((text) => text !== "" && mayHaveCall(text, offered));
+    if (offered.length === 0 || texts.length === 0) return "";
+    const { cutCall, textCall } = await import("./text_call.ts");
+    const names = offered.map(({ name }) => name);
+    const cut = status === "truncated" ? cutCall(content, names) : undefined;
+    const found = texts.map((text) => {
+      const json = task?.schema === undefined && (text === content || content === "");
+      return { text, name: textCall(text, offered, { json }) };
+    }).find(({ name }) => name !== undefined);
+    const name = cut ?? found?.name;
     if (name === undefined) return "";
+    if (asked && cut === undefined && content !== "" && found!.text !== content) return ""; // it has answered
     if (asked) {
       throw new TurnFailure(
         "text_call",
         `The model wrote a call of ${name} as text again, and nothing was run. Likely the backend's parser of ` +
           "tool calls, or the model's chat template with tools, is not enabled (vLLM: --enable-auto-tool-choice " +
-          "and --tool-call-parser; llama.cpp: --jinja).",
+          "and --tool-call-parser; llama.cpp: --jinja). With the setting text_calls: run, svc runs such calls.",
       );
     }
     asked = true;
-    return `Your last message has a call of the tool ${name} in its text. It was not run: text is taken as your ` +
-      "answer. Make the call through the interface for tool calls. If you meant to show a call, answer again with " +
-      "the call in backquotes, within a sentence.";
+    const how = agent.config.get("text_calls") === "run"
+      ? "Make the call through the interface for tool calls, or write it alone, as your whole message"
+      : "Make the call through the interface for tool calls";
+    if (cut !== undefined) {
+      return `Your last message has a call of the tool ${cut} in its text, which was cut off and ` +
+        `was not run. ${how}, in smaller pieces.`;
+    }
+    const unknown = !offered.some((tool) => [tool.name, ...tool.aliases ?? []].includes(name))
+      ? ` There is no tool ${name}; the tools are: ${names.join(", ")}.`
+      : "";
+    const where = found!.text === content ? "text" : "reasoning";
+    return `Your last message has a call of the tool ${name} in its ${where}. It was not run: text is taken as your ` +
+      `answer.${unknown} ${how}. If you meant to show a call, answer again with the call in backquotes, within a ` +
+      "sentence.";
   };
 }

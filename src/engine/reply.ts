@@ -45,6 +45,7 @@ export async function* loggedReply(
     auto_continue_max: config.get("auto_continue_max"),
     max_tokens: scope.max_tokens ?? config.get("max_tokens"),
     retry_budget: config.get("retry_budget"),
+    text_calls: config.get("text_calls"),
   };
   const facts: ReplyFacts = { continued: [] };
   const { continued } = facts;
@@ -72,6 +73,9 @@ export async function* loggedReply(
         const text = value.type === "thinking" || value.type === "token";
         yield text ? { ...value, at: place(value.type) } : value;
         continue;
+      }
+      if (settings.text_calls === "run") {
+        await takeWrittenCalls(value, messages(models.provider), tools, scope);
       }
       ({ thinking, content } = value);
       const { reasoning_details: blocks } = value;
@@ -104,6 +108,36 @@ export async function* loggedReply(
   }
 }
 
+/** Replaces the end of a whole reply that is tool calls as text by these calls. */
+async function takeWrittenCalls(
+  reply: Reply,
+  messages: ChatMessage[],
+  offered: WireTool[],
+  { tools, task }: TurnScope,
+): Promise<void> {
+  if (reply.status !== "ok" || reply.tool_calls.length > 0 || reply.continued) return;
+  const names = offered.map((tool) => tool.function.name);
+  const { mayHaveCall } = await import("./checks.ts");
+  if (!mayHaveCall(reply.content, tools.list())) return;
+  const { writtenCalls } = await import("./written_calls.ts");
+  const found = writtenCalls(
+    reply.content,
+    tools.list().filter(({ name }) => names.includes(name)),
+    {
+      json: task?.schema === undefined,
+      earlier: messages.map(({ content }) => content ?? ""),
+    },
+  );
+  if (found === undefined) return;
+  reply.content = found.text;
+  reply.origin = "text";
+  reply.tool_calls = found.calls.map((call) => ({
+    id: crypto.randomUUID().replaceAll("-", "").slice(0, 9), // the length that every backend accepts
+    type: "function",
+    function: call,
+  }));
+}
+
 /** How streams are retried and continued (specification 7.2, 8). */
 export interface ReplySettings {
   /** Further attempts after a stream without content. */
@@ -116,6 +150,7 @@ export interface ReplySettings {
   max_tokens: number;
   /** Seconds that a provider waits at most for a busy backend. Only named here. */
   retry_budget: number;
+  text_calls: "ask" | "run" | "off";
 }
 
 /** What is asked of a model, and for which run. */
@@ -153,6 +188,8 @@ export interface Reply {
   usage: Usage;
   /** Whether the model was asked to continue: the usage is of several requests then. */
   continued?: true;
+  /** `text`: the calls were written as text. */
+  origin?: "text";
 }
 
 /** Finish reasons of vendors that mean: the output limit, a content filter, an answer that was cut. */
@@ -251,6 +288,10 @@ export async function* streamReply(request: ReplyRequest): AsyncGenerator<TurnEv
     }
     if (!limited && !cut) return ended(reply, stream, "ok");
 
+    if (settings.text_calls !== "off" && (await hasCutCall(reply.content, request.tools))) {
+      yield notice(run, "A tool call in the text of the answer was cut off.");
+      return ended(reply, stream, "truncated"); // the turn asks for it again
+    }
     const goesOn = brought && settings.auto_continue && stalls <= MAX_STALLS &&
       continued.length < settings.auto_continue_max;
     if (!goesOn) {
@@ -270,6 +311,13 @@ export async function* streamReply(request: ReplyRequest): AsyncGenerator<TurnEv
     const so_far = replyMessages({ content, thinking, continued });
     messages = (provider) => [...request.messages(provider), ...so_far];
   }
+}
+
+/** Whether a text that was cut off ends in a tool call. */
+async function hasCutCall(text: string, tools: WireTool[]): Promise<boolean> {
+  if (tools.length === 0 || !/[<{[]/.test(text)) return false;
+  const { cutCall } = await import("./text_call.ts");
+  return cutCall(text, tools.map((tool) => tool.function.name)) !== undefined;
 }
 
 /** The texts of a stream that is being read. */
@@ -307,7 +355,11 @@ async function* readStream(
   const { retry_budget } = settings;
   const max_tokens = settings.max_tokens || undefined;
   const retry_cut = settings.stream_retries > 0;
-  const options = { tools, max_tokens, signal, response_format, retry_cut, ...patience };
+  const text_tools = settings.text_calls === "run";
+  const options = {
+    ...{ tools, text_tools, max_tokens, signal, response_format, retry_cut },
+    ...patience,
+  };
   for await (const event of provider.chat(messages(provider), options)) {
     switch (event.type) {
       case "thinking":

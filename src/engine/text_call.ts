@@ -2,8 +2,8 @@ import type { ToolDefinition } from "../plugins/api.ts";
 
 /**
  * The tool that an answer calls in its text: the model wrote a call in its own syntax, and the backend did not
- * recognise it. Only a call of one of the tools counts, and only when it is the whole answer or its end. An answer
- * that explains or quotes calls does not count.
+ * recognise it. Only a call that is the whole answer or its end counts, without a marker only one of the tools. An
+ * answer that explains or quotes calls does not count.
  *
  * @param options.json whether plain JSON and plain function calls count too. False where an answer may be JSON.
  * @returns the name as it was written; undefined for any other answer
@@ -15,8 +15,42 @@ export function textCall(
 ): string | undefined {
   const text = withoutEnd(answer).trim();
   const named = callable(tools).filter(({ name }) => text.includes(name));
-  if (named.length === 0) return undefined;
-  return marked(text, named) ?? elements(text, named) ?? (json ? plain(text, named) : undefined);
+  return marked(text, named) ?? elements(text, named) ??
+    (json && named.length > 0 ? plain(text, named) : undefined) ?? unknownCall(text);
+}
+
+/** A call whose name is that of no tool, after a marker: a model that has seen other tools, for example. */
+function unknownCall(text: string): string | undefined {
+  for (const { index, 0: opener } of text.matchAll(OPENER)) {
+    const after = text.slice(index + opener.length);
+    const near = after.slice(0, NAME_WITHIN);
+    const name = [near, opener + near].flatMap((each) => [...each.matchAll(CALLEE)])[0]?.[1];
+    const lead = leadOf(text.slice(0, index));
+    if (name === undefined || lead === undefined || explains(lead, true)) return undefined;
+    return /[}\])>`]$/.test(text) && endsWithCall(after) ? name : undefined;
+  }
+  return undefined;
+}
+
+/**
+ * The tool of a call that an answer ends with and that the output limit has cut off.
+ *
+ * @param names of the tools
+ */
+export function cutCall(answer: string, names: readonly string[]): string | undefined {
+  const text = answer.trim();
+  const starts = [...text.matchAll(OPENER)].slice(-MOST_MARKERS)
+    .map(({ index, 0: opener }) => [index, opener.length] as const);
+  if (/^(?:```\w*\s*)?[[{]/.test(text)) starts.unshift([0, 0]);
+  for (const [index, length] of starts) {
+    const lead = leadOf(text.slice(0, index));
+    if (lead === undefined || explains(lead)) continue;
+    const near = text.slice(index, index + length + NAME_WITHIN);
+    const callees = [near, near.slice(length)].flatMap((each) => [...each.matchAll(CALLEE)]);
+    const found = callees.map(([, name]) => name!).find((name) => names.includes(name));
+    if (found !== undefined) return found;
+  }
+  return undefined;
 }
 
 /** A name that a model may call, and the parameters of its tool. */
@@ -46,7 +80,8 @@ const END_TOKENS = [
   "</s>",
 ];
 
-function withoutEnd(answer: string): string {
+/** An answer without the tokens that end a message. */
+export function withoutEnd(answer: string): string {
   let text = answer.trimEnd();
   for (let token; (token = END_TOKENS.find((each) => text.endsWith(each))) !== undefined;) {
     text = text.slice(0, -token.length).trimEnd();
@@ -55,7 +90,7 @@ function withoutEnd(answer: string): string {
 }
 
 /** The beginnings of calls that models are trained to write. */
-const OPENERS = [
+export const OPENERS = [
   // Qwen, Hermes, GLM, Granite, LFM, Gemma
   String
     .raw`<\|?\/?(?:\w+:)?tool_?(?:calls?|code|use)(?:_start|_begin|s_section_begin)?(?:\s+\w+=[^>\n]*)?\|?>`,
@@ -216,24 +251,33 @@ function jsonValues(text: string): unknown[] {
 /** How deep calls are wrapped at most. */
 const MOST_WRAPPERS = 4;
 
-function called(value: unknown, named: Callable[], depth = 0): string | undefined {
+function called(value: unknown, named: Callable[]): string | undefined {
+  const [first] = jsonObjectCalls(value) ?? [];
+  const tool = named.find(({ name }) => name === first?.name);
+  return tool !== undefined && takes(tool, first!.args) ? tool.name : undefined;
+}
+
+/** The calls that a JSON value is; undefined for any other value. */
+export function jsonObjectCalls(
+  value: unknown,
+  depth = 0,
+): { name: string; args: unknown }[] | undefined {
   if (typeof value !== "object" || value === null || depth > MOST_WRAPPERS) return undefined;
-  if (Array.isArray(value)) return called(value[0], named, depth + 1);
+  if (Array.isArray(value)) {
+    const calls = value.map((each) => jsonObjectCalls(each, depth + 1));
+    return calls.includes(undefined) ? undefined : calls.flatMap((each) => each!);
+  }
   const object = value as Record<string, unknown>;
   const keys = Object.keys(object);
   const wrapper = WRAPPERS.find((key) => typeof object[key] === "object");
-  if (
-    wrapper !== undefined &&
-    keys.every((key) => [wrapper, ...OTHERS].includes(key))
-  ) {
-    return called(object[wrapper], named, depth + 1);
+  if (wrapper !== undefined && keys.every((key) => [wrapper, ...OTHERS].includes(key))) {
+    return jsonObjectCalls(object[wrapper], depth + 1);
   }
   if (!keys.every((key) => [...NAMES, ...ARGUMENTS, ...OTHERS].includes(key))) return undefined;
   const given = ARGUMENTS.filter((key) => key in object);
   const name = NAMES.map((key) => object[key]).find((each) => typeof each === "string");
   if (given.length !== 1 || typeof name !== "string") return undefined;
-  const tool = named.find((each) => each.name === name.replace(/^functions\./, ""));
-  return tool !== undefined && takes(tool, object[given[0]!]) ? tool.name : undefined;
+  return [{ name: name.replace(/^functions\./, ""), args: object[given[0]!] }];
 }
 
 /** Whether the arguments can be those of a tool: a schema of its parameters is not. */
@@ -288,9 +332,15 @@ const REPORTS =
 const ANNOUNCES =
   /\b(?:let me|let's|let us|I'll|I will|I'm going|I am going|I need to|I want to|I would like to|I'd like to|I should|I must|I have to|we need to|now I|next|first|reading|checking|looking|running|calling|listing|opening|searching|using|executing|fetching)\b/i;
 
-function explains(lead: string): boolean {
+/** Words that a quotation follows, if its last line announces nothing. */
+const QUOTES =
+  /\b(?:logs?|files?|issues?|readme|documents?|pages?|messages?|tests?|prompts?|lines?|texts?|strings?|outputs?|results?|models?|users?)\b.{0,40}\b(?:has|have|had|reads?|is|are|was|were|says?|said|ends?|begins?|starts?|sees?)\b|:\s*$/i;
+
+/** @param strict whether a text counts, too, that announces an action, or may introduce a quotation */
+export function explains(lead: string, strict = false): boolean {
   const line = lead.split("\n").at(-1) ?? "";
-  return SHOWS.test(lead) || (REPORTS.test(lead) && !ANNOUNCES.test(lead)) ||
+  return SHOWS.test(lead) || (REPORTS.test(lead) && (strict || !ANNOUNCES.test(lead))) ||
+    (strict && QUOTES.test(lead) && !ANNOUNCES.test(line)) ||
     /^\s*(?:>|[-*] `)/.test(line);
 }
 

@@ -21,6 +21,7 @@ import {
   unfinishedResult,
 } from "./events.ts";
 import { quotaWait, TurnModels } from "./models.ts";
+import type { Reply } from "./reply.ts";
 import { Repetition } from "./repetition.ts";
 import type { Hooks, HookSettings } from "./hooks.ts";
 import type { AgentScope, TurnScope } from "./scope.ts";
@@ -348,12 +349,13 @@ const REFUSAL_CAP = 3;
  * Rounds of one reply and its tool calls each, until the model answers without calling a tool, a tool ends
  * the loop, or a cap is reached.
  *
+ * @returns the answer; undefined after a tool that ends the loop
  * @throws TurnFailure a sentence that says which cap was reached; the signal's reason when it aborts
  */
 async function* runRounds(
   context: ProviderContext,
   scope: CheckedScope & { models: TurnModels },
-): AsyncGenerator<TurnEvent> {
+): AsyncGenerator<TurnEvent, Reply | undefined> {
   const { agent: { session, run, meter }, tools, signal, result, checker, counted, models } = scope;
   const { most } = counted;
   let refusals = 0;
@@ -375,7 +377,7 @@ async function* runRounds(
           message: "The tool results so far are saved; a follow-up can ask for the answer again.",
         };
       }
-      return;
+      return reply;
     }
     await session.share(); // a process that lost the session runs no more tools
     checker?.begin();
@@ -395,7 +397,7 @@ async function* runRounds(
         `Stopped: every tool call of ${REFUSAL_CAP} rounds in a row was refused.`,
       );
     }
-    if (batch.stop) return;
+    if (batch.stop) return undefined;
     meter.checkCalls();
     const repeated = scope.repetition?.endRound() ?? "";
     if (repeated !== "") scope.log.append({ type: "user", text: repeated });

@@ -423,6 +423,8 @@ export interface ChatOptions {
   quota_wait?: { seconds: number };
   /** Whether an answer that breaks off before it brought anything is requested again. Default: true. */
   retry_cut?: boolean;
+  /** Whether a backend that refuses tools is told of them in text, and calls are found in its answers. Default: false. */
+  text_tools?: boolean;
 }
 
 /** A model backend (specification 4.10). */

@@ -150,6 +150,10 @@ const COMPARISONS: Comparison = {
       const narrower = ASK_POLICIES.indexOf(policy) >= ASK_POLICIES.indexOf(lower);
       return narrower || at.opens(`${key}.${name}`, policy);
     }),
+  text_calls: (at, key, value) =>
+    value !== "run" || at.opens(key, value, "runs tool calls that the model writes as text")
+      ? value
+      : undefined,
   unattended: (at, key, value) => value || at.opens(key, value) ? value : undefined,
   "budget.turn": budget,
   "budget.job_run": budget,

@@ -59,6 +59,8 @@ export class OpenAICompatibleProvider implements Provider {
   /** The receiver of the last request. */
   #receiver: Peer | undefined;
   #plain_names: boolean;
+  /** Whether the backend has refused tools, and is told of them in text. */
+  #text_tools = false;
   /** The last time that the backend has announced, in milliseconds since 1970. */
   #opens_at = 0;
   #window: Promise<number | undefined> | undefined;
@@ -314,9 +316,14 @@ export class OpenAICompatibleProvider implements Provider {
     const path = this.replyPath();
     const { fields, headers } = await cacheKey(this.base_url, this.session_id, path);
     while (true) {
-      const names = this.#plain_names
+      const names = this.#plain_names && !this.#text_tools
         ? new (await import("./plain_names.ts")).PlainNames(tools)
         : undefined;
+      if (this.#text_tools && options.tools !== undefined) {
+        const { textMessages } = await import("./text_tools.ts");
+        messages = textMessages(messages, options.tools);
+        options = { ...options, tools: undefined };
+      }
       const taken = this.#strict.adapt(messages);
       const offered = this.#refused.tools(tools);
       const payload = this.#refused.adapt({
@@ -338,6 +345,11 @@ export class OpenAICompatibleProvider implements Provider {
         const { wantsPlainNames } = await import("./plain_names.ts");
         this.#plain_names = wantsPlainNames(failure, messages, tools); // also for later requests
         if (this.#plain_names) continue;
+      }
+      if (options.tools?.length && (await import("./text_tools.ts")).refusesTools(failure)) {
+        if (!options.text_tools) throw withHint(failure, TEXT_CALLS);
+        this.#text_tools = true; // also for later requests
+        continue;
       }
       throw failure;
     }
@@ -437,6 +449,15 @@ function charsOf({ content, images = [], tool_calls = [] }: ChatMessage): number
   for (const { data } of images) chars += data.length;
   for (const call of tool_calls) chars += call.function.arguments.length;
   return chars;
+}
+
+const TEXT_CALLS =
+  "This model, or its server, takes no tools. With `svc config set text_calls run` svc tells it of " +
+  "them in text, and runs the calls that it writes.";
+
+/** A failure that the same request would end in again, with what helps. */
+function withHint({ status, message, facts }: BackendError, hint: string): BackendError {
+  return new BackendError(status, message, hint, { ...facts, kind: "permanent" });
 }
 
 /** The error as an event: message and hint in one line, without the last full stop. */

@@ -138,6 +138,8 @@ export const permissionEntry = z.object({
   covers: z.optional(z.string()),
   /** The mechanism that confines the programs of a granted call of `bash`, `dev` or `vcs`; `none` without one. */
   sandbox: z.optional(z.string()),
+  /** `text` for a call that the model wrote as text (`text_calls`). */
+  origin: z.optional(z.literal("text")),
   timestamp: z.string(),
 });
 export type PermissionEntry = z.infer<typeof permissionEntry>;

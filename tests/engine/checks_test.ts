@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { TurnTask } from "../../src/engine/task.ts";
 import { agent, collect, type TestAgent } from "../support/agent.ts";
-import { call, calls, say } from "../support/backend.ts";
+import { call, calls, say, think } from "../support/backend.ts";
 import { noProcessesLeft } from "../support/processes.ts";
 
 const turn = (it: TestAgent, task: TurnTask, signal?: AbortSignal) =>
@@ -195,10 +195,65 @@ Deno.test("no call is looked for in an answer that is longer than a model writes
   assert.deepEqual([result.status, it.backend.chats.length], ["ok", 1]);
 });
 
-Deno.test("a call as text of a tool that is not offered is an answer", async () => {
-  await using it = await agent([say(CALL)], { config: { "tools.deny": ["file_read"] } });
+Deno.test("a call as text of a tool that is not offered is asked about with the names of those that are", async () => {
+  await using it = await agent([say(CALL), say("I cannot read it.")], {
+    config: { "tools.deny": ["file_read"] },
+  });
   const { result } = await it.turn("go");
-  assert.equal(result.status, "ok");
+  assert.deepEqual([result.status, result.content], ["ok", "I cannot read it."]);
+  assert.match(asked(it, 1).content, /There is no tool file_read; the tools are: .*\bgrep\b/);
+});
+
+Deno.test("a call in the reasoning is asked about too; a reasoning without one keeps the status ok [2.2]", async () => {
+  await using it = await agent([
+    think("I think about it."),
+    think(`I look.\n\n${CALL}`),
+    call("file_read", { path: "a.txt" }),
+    say("It says x."),
+  ], { files: { "a.txt": "x" } });
+  const alone = await it.turn("think");
+  assert.deepEqual([alone.result.status, alone.result.content], ["ok", ""]);
+  const { result } = await it.turn("what is in a.txt?");
+  assert.deepEqual([result.status, result.content], ["ok", "It says x."]);
+  assert.match(
+    asked(it, 2).content,
+    /a call of the tool file_read in its reasoning\. It was not run/,
+  );
+});
+
+Deno.test("a call that stays in the reasoning is an error; an answer after it is one", async () => {
+  await using it = await agent([think(CALL), think(CALL)]);
+  const { result } = await it.turn("go");
+  assert.deepEqual([result.status, result.reason], ["error", "text_call"]);
+  const answers = say("The file is empty.");
+  await using other = await agent([think(CALL, answers), think(CALL, answers)]);
+  assert.deepEqual([(await other.turn("go")).result.status, other.backend.chats.length], ["ok", 2]);
+});
+
+Deno.test("a call that the output limit cuts off is asked for again, and is no part of the answer", async () => {
+  const begun = `<tool_call>\n{"name": "file_write", "arguments": {"path": "a.txt", "content": "${
+    "x".repeat(300)
+  }`;
+  await using it = await agent([
+    say(`I'll do it.\n\n${begun}`, { finish: "length" }),
+    call("file_write", { path: "a.txt", content: "x" }),
+    say("Written."),
+  ], { config: { tool_permission: { edit: "allow" } } });
+  const { result } = await it.turn("go");
+  assert.deepEqual([result.status, result.content, result.errors], ["ok", "Written.", []]);
+  assert.match(asked(it, 1).content, /file_write in its text, which was cut off.*smaller pieces/);
+  await using other = await agent([
+    say(begun, { finish: "length" }),
+    say(begun, { finish: "length" }),
+  ]);
+  const stays = await other.turn("go");
+  assert.deepEqual([stays.result.status, stays.result.reason], ["error", "text_call"]);
+});
+
+Deno.test("with text_calls: off nothing is asked about a call as text", async () => {
+  await using it = await agent([say(CALL)], { config: { text_calls: "off" } });
+  const { result } = await it.turn("go");
+  assert.deepEqual([result.status, result.content, it.backend.chats.length], ["ok", CALL, 1]);
 });
 
 Deno.test("denied names each refused call and why", async () => {

@@ -11,6 +11,7 @@ const SETTINGS: ReplySettings = {
   auto_continue_max: 2,
   max_tokens: 8192,
   retry_budget: 60,
+  text_calls: "ask",
 };
 
 /** Plays one list of events per request, and remembers what was asked. */

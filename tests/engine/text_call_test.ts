@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { textCall } from "../../src/engine/text_call.ts";
+import { cutCall, textCall } from "../../src/engine/text_call.ts";
 import type { ToolDefinition } from "../../src/plugins/api.ts";
 
 const tool = (name: string, parameters: string[], more: Partial<ToolDefinition> = {}) => ({
@@ -168,7 +168,6 @@ const ANSWERS: string[] = [
   '{"name": "read_file"}',
   '{"name": "a.ts", "arguments": {"path": "read_file"}}',
   '{"name": "unknown_tool", "arguments": {"path": "a.ts"}}',
-  '<tool_call>\n{"name": "unknown_tool", "arguments": {}}\n</tool_call>',
   '{"tools": ["read_file", "grep"]}',
   '[{"name": "read_file", "calls": 3}, {"name": "grep", "calls": 1}]',
   "grep",
@@ -201,7 +200,6 @@ const ANSWERS: string[] = [
   'The agent\'s trace reads:\n\nThought: I need the file.\nAction: read_file\nAction Input: {"path": "a.ts"}\nObservation: 12 lines\nThought: I know the answer.\nFinal Answer: the file has 12 lines, and the code word in its last one is "heron". Nothing else in it matters for the question that was asked.',
   "<read_file> is the element that Cline uses; svc uses function calling.",
   "<p>read_file</p>",
-  '<tool_call>\n{"name": "search_web", "arguments": {"query": "how to read_file in bash"}}\n</tool_call>',
   "The mail has these fields:\n\n```\nto=team@example.org\nsubject=read_file (urgent)\n```",
   "The marker of Hermes is: <tool_call>" + J + "</tool_call>",
   'The hooks file is now {"run_command": ["audit"], "read_file": []}.',
@@ -231,6 +229,43 @@ Deno.test("a call in plain JSON does not count where the answer is to be JSON", 
   assert.equal(textCall(`<tool_call>${J}</tool_call>`, TOOLS, { json: false }), "read_file");
 });
 
-Deno.test("a call as text of a tool that is not offered is an answer", () => {
-  assert.equal(textCall(`<tool_call>${J}</tool_call>`, []), undefined);
+Deno.test("after a marker, the call of a tool that is not there counts too; in plain JSON it is an answer", () => {
+  const unknown = '{"name": "search_web", "arguments": {"query": "how to read_file in bash"}}';
+  for (
+    const text of [
+      `<tool_call>\n${unknown}\n</tool_call>`,
+      `I look it up.\n\n[TOOL_CALLS][${unknown}]`,
+    ]
+  ) {
+    assert.equal(textCall(text, TOOLS), "search_web");
+  }
+  assert.equal(textCall(unknown, TOOLS), undefined);
+  assert.equal(textCall(`The log has\n\n<tool_call>${unknown}</tool_call>`, TOOLS), undefined);
+});
+
+Deno.test("a call that the output limit cuts off is recognised by its beginning", () => {
+  const names = TOOLS.map(({ name }) => name);
+  const begun = '{"name": "run_command", "arguments": {"command": "cat <<EOF\\n' + "x".repeat(500);
+  for (
+    const text of [
+      `<tool_call>\n${begun}`,
+      `I'll do it.\n\n<tool_call>\n${begun}`,
+      begun,
+      "```json\n" + begun,
+      "<function=run_command>\n<parameter=command>\n" + "x > y\n".repeat(99),
+      `[TOOL_CALLS]run_command[ARGS]${begun.slice(40)}`,
+    ]
+  ) {
+    assert.equal(cutCall(text, names), "run_command", text.slice(0, 60));
+  }
+  for (
+    const text of [
+      "A long text about run_command and its ends, wh",
+      "For example, Hermes writes:\n\n<tool_call>\n" + begun,
+      '{"name": "Ada", "uses": "run_command", ',
+      "```ts\nconst text = `\n<tool_call>\n" + begun,
+    ]
+  ) {
+    assert.equal(cutCall(text, names), undefined, text.slice(0, 60));
+  }
 });
