@@ -20,7 +20,7 @@ import { VERSION } from "../platform/environment.ts";
 import { SvcError, usageError } from "../platform/error.ts";
 import { oneLine } from "../platform/terminal.ts";
 import { mintName } from "../sessions/names.ts";
-import { EditorSession, errorText, withServers } from "./session.ts";
+import { EditorSession, errorText, serverEntries } from "./session.ts";
 
 /** The arguments of `svc acp`. */
 export interface AcpValues {
@@ -43,6 +43,9 @@ const PAGE = 100;
  */
 export async function acp(values: AcpValues, io: Io): Promise<number> {
   const interrupt = io.onInterrupt();
+  // A plugin that prints must not write into the protocol.
+  // deno-lint-ignore no-console
+  for (const level of ["log", "info", "debug"] as const) console[level] = console.error;
   const editor = new Editor(values, io);
   const stream = ndJsonStream(Deno.stdout.writable, Deno.stdin.readable, {
     maxMessageBytes: MAX_MESSAGE,
@@ -65,6 +68,7 @@ class Editor {
   readonly #sessions = new Map<string, EditorSession>();
   /** Sessions that were begun here; their logs begin with the first turn. */
   readonly #begun = new Set<string>();
+  readonly #warned = new Set<string>();
   /** The models that backends offer, by provider and address. */
   readonly #offered = new Map<string, Promise<string[]>>();
 
@@ -110,9 +114,7 @@ class Editor {
       .onRequest("session/list", ({ params }) => answered(() => this.#list(params)))
       .onRequest("session/delete", ({ params: { sessionId } }) =>
         answered(async () => {
-          await this.#close(sessionId);
-          for (const home of this.#homes.values()) await (await home).sessions.delete(sessionId);
-          this.#begun.delete(sessionId);
+          await this.#delete(sessionId);
           return {};
         }))
       .onRequest("session/close", ({ params: { sessionId } }) =>
@@ -162,6 +164,12 @@ class Editor {
     if (!this.#begun.has(sessionId) && home.sessions.stamp(sessionId) === "") {
       throw RequestError.sessionNotFound(sessionId);
     }
+    const before = this.#sessions.get(sessionId);
+    if (before !== undefined && before.workspace.paths.worktree !== home.paths.worktree) {
+      const other = before.workspace.paths.worktree;
+      refuse(`A session ${sessionId} of ${other} is open, and two of a name cannot be.`);
+    }
+    const servers = serverEntries(mcpServers);
     await this.#close(sessionId);
     const { role, model, provider, mode, trust } = this.#values;
     const overrides = Object.entries({ model, provider, mode });
@@ -174,13 +182,15 @@ class Editor {
       overrides: Object.fromEntries(overrides.filter(([, value]) => value !== undefined)),
       store: home.store ?? null,
       warn: (message) => {
-        this.#io.note(`warning: ${message}`);
+        this.#warn(message);
         notice(message);
       },
     });
-    if (mcpServers.length > 0) {
+    if (servers.length > 0) {
       const { config } = workspace;
-      config.override("mcp.servers", withServers(config.get("mcp.servers"), mcpServers));
+      const others = config.get("mcp.servers")
+        .filter(({ name }) => servers.every((each) => each.name !== name));
+      config.override("mcp.servers", [...servers, ...others]);
     }
     const session = new EditorSession({
       name: sessionId,
@@ -222,15 +232,37 @@ class Editor {
     return next < homes.length ? { sessions, nextCursor: `${next}.0` } : { sessions };
   }
 
+  /** Deletes a session; nothing is done for one that does not exist. */
+  async #delete(sessionId: string): Promise<void> {
+    const open = this.#sessions.get(sessionId)?.workspace.paths.worktree;
+    await this.#close(sessionId);
+    this.#begun.delete(sessionId);
+    const homes = new Map<string, Workspace>();
+    for (const home of await Promise.all(this.#homes.values())) {
+      await home.sessions.current(sessionId);
+      const { worktree } = home.paths;
+      const meant = open === undefined || open === worktree;
+      if (meant && home.sessions.stamp(sessionId) !== "") homes.set(worktree, home);
+    }
+    if (homes.size > 1) {
+      refuse(`Several folders have a session ${sessionId}; delete it with svc sessions delete.`);
+    }
+    for (const home of homes.values()) await home.sessions.delete(sessionId);
+  }
+
   /** The workspace in which the sessions of a worktree are found. */
   #home(cwd: string): Promise<Workspace> {
     if (!isAbsolute(cwd)) refuse(`The working directory ${JSON.stringify(cwd)} is not absolute.`);
     const known = this.#homes.get(cwd);
     if (known !== undefined) return known;
     const { environment } = this.#io;
-    const warn = (message: string) => this.#io.note(`warning: ${message}`);
     const opening = (async () => {
-      const home = Workspace.open({ path: cwd, environment, trusted: this.#values.trust, warn });
+      const home = Workspace.open({
+        path: cwd,
+        environment,
+        trusted: this.#values.trust,
+        warn: (message) => this.#warn(message),
+      });
       await home.store?.follow();
       return home;
     })();
@@ -257,6 +289,13 @@ class Editor {
     this.#offered.set(key, asking);
     asking.catch(() => this.#offered.delete(key));
     return asking;
+  }
+
+  /** Prints a warning once. */
+  #warn(message: string): void {
+    if (this.#warned.has(message)) return;
+    this.#warned.add(message);
+    this.#io.note(`warning: ${message}`);
   }
 
   #need(sessionId: string): EditorSession {

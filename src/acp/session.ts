@@ -63,7 +63,9 @@ export class EditorSession {
   #offered: string[] = [];
   #model_named: boolean;
   #line: Promise<unknown> = Promise.resolve();
-  #prompts = 0;
+  /** Whether the client is told what the worktree opens, and the title. */
+  #noted = false;
+  #titled = false;
   /** The options and the mode as the client knows them. */
   #shown = "";
   #mode = "";
@@ -215,8 +217,7 @@ export class EditorSession {
   }
 
   async #run(blocks: ContentBlock[], signal: AbortSignal): Promise<PromptResponse> {
-    const { name } = this.#request;
-    if (this.#prompts++ === 0) await this.#noteTrust();
+    if (!this.#noted) await this.#noteTrust();
     await this.#flush();
     const [first] = blocks;
     if (first?.type === "text" && first.text.trimStart().startsWith("/")) {
@@ -228,14 +229,7 @@ export class EditorSession {
     for (const message of left) this.notice({ level: "warning", message });
     const result = await this.#turn(text, attachments, signal);
     const { status, reason, errors } = result;
-    if (this.#prompts === 1) {
-      const summary = this.workspace.sessions.summary(name);
-      if (summary !== undefined) {
-        const { first_prompt, updated_at } = summary;
-        const title = oneLine(first_prompt);
-        await this.#send({ sessionUpdate: "session_info_update", title, updatedAt: updated_at });
-      }
-    }
+    if (!this.#titled) await this.#title();
     if (status === "cancelled") return { stopReason: "cancelled" };
     const failed = status === "error" && reason !== "rounds";
     const message = errors.map((each) => each.message).join(" ");
@@ -274,13 +268,14 @@ export class EditorSession {
       for await (const event of agent.turn(prompt, { signal, attachments, commands })) {
         const own = event.run === ROOT_RUN;
         if (event.type === "turn_finished" && own) result = event.result;
-        else if (event.type === "ask") this.notice({ level: "info", message: parked(event) });
+        else if (event.type === "ask") this.notice({ level: "warning", message: parked(event) });
         // The errors of the turn itself are the answer to the prompt.
         else if (event.type === "notice" && !(own && event.level === "error")) this.notice(event);
         await this.#flush();
         await this.#updates.event(event);
       }
     } finally {
+      await this.#updates.endTurn();
       await agent.close();
     }
     return result;
@@ -310,9 +305,21 @@ export class EditorSession {
     return true;
   }
 
+  async #title(): Promise<void> {
+    const summary = this.workspace.sessions.summary(this.#request.name);
+    if (summary === undefined) return;
+    this.#titled = true;
+    await this.#send({
+      sessionUpdate: "session_info_update",
+      title: oneLine(summary.first_prompt),
+      updatedAt: summary.updated_at,
+    });
+  }
+
   /** Says what the worktree would open and is not trusted. */
   async #noteTrust(): Promise<void> {
     const { workspace } = this;
+    this.#noted = true;
     if (!workspace.trust.pending) return;
     const left = (await openingsOf(workspace)).filter(({ state }) => state !== "accepted");
     if (left.length === 0) return;
@@ -397,14 +404,17 @@ function parked({ id, question }: TurnEvent & { type: "ask" }): string {
   return `Ask #${id} is parked: ${question} Answer it with: /asks answer ${id} TEXT`;
 }
 
-/** The setting `mcp.servers` with the servers that a client hands over, which come before those of the same name. */
-export function withServers(
-  configured: { name: string }[],
+/**
+ * Servers that a client hands over, as entries of the setting `mcp.servers`.
+ *
+ * @throws SvcError (exit 2) for one that svc cannot reach
+ */
+export function serverEntries(
   servers: readonly McpServer[],
-): Record<string, unknown>[] {
+): { name: string; [key: string]: unknown }[] {
   const pairs = (list: { name: string; value: string }[]) =>
     Object.fromEntries(list.map(({ name, value }) => [name, value]));
-  const given = servers.map((server) => {
+  return servers.map((server) => {
     const { name } = server;
     const prefix = name.replace(/[^\w-]+/g, "_");
     if (!("type" in server)) {
@@ -416,7 +426,6 @@ export function withServers(
     }
     throw usageError("mcp_server", `The MCP server ${name} uses SSE, which svc does not speak.`);
   });
-  return [...given, ...configured.filter(({ name }) => given.every((each) => each.name !== name))];
 }
 
 /** The message of an error for the editor's user, with its hint. */

@@ -85,6 +85,13 @@ export class Updates {
     }
   }
 
+  /** Ends the calls without a result, after a turn that was cancelled. */
+  async endTurn(): Promise<void> {
+    for (const { id, plan } of this.#open.splice(0)) {
+      if (plan === undefined) await this.#update(id, { status: "failed" });
+    }
+  }
+
   /** The id of the call that a question is about. */
   idOf({ run, tool, input }: { run: number; tool: string; input: ToolArguments }): string {
     const known = this.#ids.get(input) ?? this.#last(run, tool)?.id ?? this.newId();

@@ -1,6 +1,6 @@
 import type { RequestPermissionOutcome } from "@agentclientprotocol/sdk";
 import assert from "node:assert/strict";
-import { call, say, startBackend } from "../support/backend.ts";
+import { as, call, say, startBackend } from "../support/backend.ts";
 import { project } from "../support/project.ts";
 import { backendConfig, startEditor } from "./support.ts";
 
@@ -153,4 +153,38 @@ Deno.test("a model that the settings refer to is approved by the editor's user",
   assert.equal(await editor.prompt(sessionId, "hi"), "end_turn");
   assert.equal(editor.asked[1]!.toolCall.title, "Approve lab/big for use from now on?");
   assert.deepEqual(backend.chats.map(({ model }) => model), ["big"]);
+});
+
+Deno.test("the editor's user sees and approves the calls of sub-agents", async () => {
+  await using backend = startBackend([
+    as("YOU LEAD", call("delegate", { role: "smith", task: "make it" })),
+    as("YOU FORGE", call("run_command", { command: "touch made" })),
+    as("YOU FORGE", say("it is made")),
+    as("YOU LEAD", say("done by others")),
+  ]);
+  await using place = await project({
+    ...backendConfig(backend.url, {
+      memory_enabled: false,
+      tool_permission: { delegate: "allow" },
+    }),
+    ".svc/roles.json": JSON.stringify({
+      chief: { system_prompt: "YOU LEAD" },
+      smith: { system_prompt: "YOU FORGE" },
+    }),
+  });
+  await using editor = await startEditor(place.path, { args: ["--role", "chief"] });
+  const { sessionId } = await editor.session(place.path);
+  assert.equal(await editor.prompt(sessionId, "build"), "end_turn");
+  assert.equal(editor.said(sessionId), "done by others");
+  const titles = editor.updates.flatMap(({ update }) =>
+    update.sessionUpdate === "tool_call" ? [[update.toolCallId, update.title]] : []
+  );
+  assert.deepEqual(titles, [["call-1", "delegate smith"], [
+    "call-2",
+    "#2 smith: $ touch made",
+  ]]);
+  assert.deepEqual(editor.asked.map(({ toolCall }) => toolCall.toolCallId), ["call-2"]);
+  assert.equal((await Deno.stat(`${place.path}/made`)).size, 0);
+  const { sessions } = await editor.agent.request("session/list", { cwd: place.path });
+  assert.deepEqual(sessions.map((each) => each.sessionId), [sessionId], "not the sub-agent's");
 });

@@ -2,6 +2,7 @@ import type { McpServerStdio, SessionConfigOption, SessionUpdate } from "@agentc
 import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 import { call, say, startBackend, think } from "../support/backend.ts";
+import { svc } from "../support/program.ts";
 import { project } from "../support/project.ts";
 import { backendConfig, startEditor } from "./support.ts";
 
@@ -124,6 +125,27 @@ Deno.test("sessions of several folders run at once, each with its own mode and m
   assert.deepEqual([one, two].map(({ chats }) => chats[0].model), ["demo", "scripted"]);
 });
 
+Deno.test("sessions of one name in two folders are never mixed up by an editor", async () => {
+  await using first = await project();
+  await using second = await project();
+  const run = ["run", "--provider", "demo", "--session-id", "nightly", "-p", "hello"];
+  await Promise.all([first, second].map(({ path }) => svc(run, { cwd: path })));
+  await using editor = await startEditor(first.path);
+  const load = (cwd: string) =>
+    editor.agent.request("session/load", { sessionId: "nightly", cwd, mcpServers: [] });
+  await load(first.path);
+  await assert.rejects(load(second.path), { code: -32602, message: /two of a name cannot be/ });
+  await editor.agent.request("session/close", { sessionId: "nightly" });
+  await load(second.path);
+  await editor.agent.request("session/delete", { sessionId: "nightly" });
+  const listed = async (cwd: string) =>
+    (await editor.agent.request("session/list", { cwd })).sessions.map(({ sessionId }) =>
+      sessionId
+    );
+  assert.deepEqual(await listed(second.path), []);
+  assert.deepEqual(await listed(first.path), ["nightly"]);
+});
+
 const WRITE = { path: "made.txt", content: "made\n" };
 
 Deno.test("texts, links and images of a prompt are attached; a link that cannot be is named, with a notice", async () => {
@@ -202,7 +224,10 @@ Deno.test("MCP servers that the editor hands over serve their session alone", as
 Deno.test("slash commands of an editor run in its session, and change what it shows", async () => {
   await using backend = startBackend([call("file_write", WRITE), say("written"), say("bye")]);
   const plugin = `export function register_commands(commands) {
-    commands.register({ name: "shout", description: "Shouts.", run: (text) => text.toUpperCase() });
+    commands.register({ name: "shout", description: "Shouts.", run(text) {
+      console.log("a plugin prints");
+      return text.toUpperCase();
+    } });
   }`;
   await using place = await project({
     ...backendConfig(backend.url, { plugins: [] }),
@@ -238,11 +263,13 @@ Deno.test("slash commands of an editor run in its session, and change what it sh
   const { currentModeId } = await editor.update("current_mode_update");
   assert.equal(currentModeId, "plan");
   assert.equal(backend.chats.length, 2, "no command reaches the model");
-  assert.equal(await ran("/nonesuch is a path"), "bye");
+  assert.equal(await ran("/etc/hosts is a path"), "bye");
   const { turns } = JSON.parse(await place.read(`.svc/sessions/${sessionId}.json`));
   const logged = turns.at(-1).parts.filter(({ type }: { type: string }) => type === "command")
     .map(({ text }: { text: string }) => text);
   assert.deepEqual(logged, ["/changes", "/shout hello there", "/undo", "/config set mode plan"]);
+  await editor.leave();
+  assert.equal(await editor.stderr, "a plugin prints\n", "not a line of the protocol");
 });
 
 Deno.test("what an untrusted worktree opens is left out of an editor's session, with a notice, until /trust accepts it", async () => {

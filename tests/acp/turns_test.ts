@@ -166,6 +166,9 @@ Deno.test("session/cancel and a client that disconnects end the turn and its pro
   await up();
   await editor.agent.notify("session/cancel", { sessionId });
   assert.equal(await ended, "cancelled");
+  const last = editor.updates.findLast(({ update }) => update.sessionUpdate === "tool_call_update");
+  assert.ok(last?.update.sessionUpdate === "tool_call_update");
+  assert.equal(last.update.status, "failed");
   assert.equal(await editor.prompt(sessionId, "go on"), "end_turn");
   editor.updates.length = 0;
   const left = editor.prompt(sessionId, "sleep again").catch(() => "gone");
