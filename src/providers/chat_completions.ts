@@ -311,7 +311,8 @@ export class OpenAICompatibleProvider implements Provider {
     messages: ChatMessage[],
     options: ChatOptions,
   ): Promise<{ answer: HttpAnswer; names?: PlainNames }> {
-    const { signal, tools } = options;
+    const { signal } = options;
+    let { tools } = options;
     const reasoning = this.reasoningParameters(this.options.reasoning);
     const path = this.replyPath();
     const { fields, headers } = await cacheKey(this.base_url, this.session_id, path);
@@ -319,10 +320,10 @@ export class OpenAICompatibleProvider implements Provider {
       const names = this.#plain_names && !this.#text_tools
         ? new (await import("./plain_names.ts")).PlainNames(tools)
         : undefined;
-      if (this.#text_tools && options.tools !== undefined) {
+      if (this.#text_tools && tools !== undefined) {
         const { textMessages } = await import("./text_tools.ts");
-        messages = textMessages(messages, options.tools);
-        options = { ...options, tools: undefined };
+        messages = textMessages(messages, tools);
+        tools = undefined;
       }
       const taken = this.#strict.adapt(messages);
       const offered = this.#refused.tools(tools);
@@ -346,7 +347,7 @@ export class OpenAICompatibleProvider implements Provider {
         this.#plain_names = wantsPlainNames(failure, messages, tools); // also for later requests
         if (this.#plain_names) continue;
       }
-      if (options.tools?.length && (await import("./text_tools.ts")).refusesTools(failure)) {
+      if (tools?.length && (await import("./text_tools.ts")).refusesTools(failure)) {
         if (!options.text_tools) throw withHint(failure, TEXT_CALLS);
         this.#text_tools = true; // also for later requests
         continue;
