@@ -16,8 +16,8 @@ export function fileRead(): ToolDefinition {
 const DEFINITION: Omit<ToolDefinition, "handler"> = {
   name: "file_read",
   description:
-    "Read a text file: a header with its line and character counts, then numbered lines. Read " +
-    "a long file in windows, by offset.",
+    "Read a file: a header with its counts, then numbered lines; a long file in windows, by " +
+    "offset. Also images, PDFs (by page), notebooks, lists of archives.",
   short: "Read a text file, or a window of its lines.",
   permission: "read",
   aliases: ["read_file", "read", "view"],
@@ -27,10 +27,10 @@ const DEFINITION: Omit<ToolDefinition, "handler"> = {
     type: "object",
     properties: {
       path: { type: "string", description: "Relative to the worktree, or absolute." },
-      offset: { type: "integer", description: "First line (default 1)." },
+      offset: { type: "integer", description: "First line or page (default 1)." },
       limit: {
         type: "integer",
-        description: "Lines (default 500); 0: the header alone.",
+        description: "Lines (default 500), pages; 0: the header.",
       },
     },
     required: ["path"],

@@ -14,7 +14,7 @@ export interface FormatRequest extends Window {
 }
 
 /**
- * What the model gets of an image, a notebook or an archive; undefined for a file of another format. The
+ * What the model gets of an image, a notebook, a PDF or an archive; undefined for a file of another format. The
  * position in the file is any afterwards.
  */
 export async function readFormat(
@@ -26,6 +26,10 @@ export async function readFormat(
   const first = String.fromCharCode(...start.subarray(0, 16));
   const image = imageOf(first);
   if (image !== undefined) return await readImage(file, image, path, context);
+  if (first.startsWith("%PDF-")) {
+    const { readPdf } = await import("./pdf.ts");
+    return await readPdf(file, request, context);
+  }
   if (/\.ipynb$/i.test(path)) return await readNotebook(file, request, context);
   const { readArchive } = await import("./archives.ts");
   return await readArchive(file, request, context);

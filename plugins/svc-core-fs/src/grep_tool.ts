@@ -15,9 +15,9 @@ export function grep(): ToolDefinition {
 const DEFINITION: Omit<ToolDefinition, "handler"> = {
   name: "grep",
   description:
-    "Search the lines of files by regular expression (JavaScript syntax without look-ahead and " +
-    "back-references; a leading (?i) ignores case). Results are file:line: text. Skips hidden " +
-    "files, .git, node_modules and what .gitignore hides, unless path or glob names them.",
+    "Search lines of files by regular expression (JavaScript's, without look-ahead and " +
+    "back-references; (?i) first ignores case). Results: file:line: text. Skips hidden files, " +
+    ".git, node_modules and what .gitignore hides, unless path or glob names them.",
   short: "Search file contents with a regular expression.",
   permission: "read",
   aliases: ["find"],
