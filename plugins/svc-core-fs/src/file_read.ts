@@ -18,7 +18,7 @@ const DEFINITION: Omit<ToolDefinition, "handler"> = {
   description:
     "Read a file: a header with its counts, then numbered lines; a long file in windows, by " +
     "offset. Also images, PDFs (by page), notebooks, lists of archives.",
-  short: "Read a text file, or a window of its lines.",
+  short: "Read a file, or a window of its lines.",
   permission: "read",
   aliases: ["read_file", "read", "view"],
   param_aliases: { file: "path" },
@@ -30,7 +30,7 @@ const DEFINITION: Omit<ToolDefinition, "handler"> = {
       offset: { type: "integer", description: "First line or page (default 1)." },
       limit: {
         type: "integer",
-        description: "Lines (default 500), pages; 0: the header.",
+        description: "Lines (default 500); 0: the header.",
       },
     },
     required: ["path"],

@@ -11,8 +11,8 @@ const CLOSED = new Set([".git", "node_modules"]);
 export const listDir: ToolDefinition = {
   name: "list_dir",
   description:
-    "List a directory: folders first, marked with a slash, then files with sizes. With a depth " +
-    "above 1 the content of each folder follows it, indented.",
+    "List a directory: folders first, marked with a slash, then files with sizes; with a depth " +
+    "the content of each folder follows it.",
   short: "List a directory.",
   permission: "list",
   aliases: ["ls"],
