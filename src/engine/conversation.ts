@@ -252,7 +252,7 @@ export class Conversation {
       message,
       turn,
       part,
-      ...(state && message.reasoning_details && { thought: state }),
+      ...(message.reasoning_details && { thought: state ?? this.#backend }),
     }));
     for (const [i, { part, place, sent, call }] of calls.entries()) {
       if (i > 0 && i % MOST_CALLS === 0) {

@@ -196,7 +196,9 @@ export class StrictMessages {
   /** Whether the request was rejected for the reasoning blocks in it, and can be sent again without them. */
   unseal({ status, message }: BackendError, messages: ChatMessage[]): boolean {
     if (status !== 400 || !SEALED.test(message)) return false;
-    return this.#unsealed = messages.some((each) => each.reasoning_details !== undefined);
+    const sealed = messages.some((each) => each.reasoning_details !== undefined);
+    this.#unsealed ||= sealed;
+    return sealed;
   }
 
   /**

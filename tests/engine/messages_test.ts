@@ -132,3 +132,24 @@ Deno.test("a command with its answer in the log is the question to it, as of a t
     { role: "assistant", content: "a" },
   ]);
 });
+
+Deno.test("reasoning blocks go to the backend that sent them alone; older logs have them with a call", () => {
+  const call = { id: "c", reasoning_details: [{ n: 1 }] };
+  const backend_state = { provider: "p", model: "m", blocks: [{ n: 2 }] };
+  const turns = [
+    turn(1, { type: "user", text: "q" }, { ...tool("a", "A"), call } as NewPart),
+    turn(2, { type: "user", text: "q" }, { type: "text", text: "t", round: 1, backend_state }),
+    // A fallback has answered.
+    {
+      ...turn(3, { type: "user", text: "q" }, { type: "text", text: "t", round: 1, backend_state }),
+      model: "other",
+    },
+  ];
+  const blocks = (to: { provider: string; model: string }) =>
+    new Conversation(turns, to).messages().flatMap((each) => each.reasoning_details ?? []);
+  assert.deepEqual(blocks({ provider: "p", model: "m" }), [{ n: 1 }, { n: 2 }, { n: 2 }]);
+  assert.deepEqual(blocks({ provider: "p", model: "other" }), []);
+  const kept = new Conversation(turns, { provider: "p", model: "m" });
+  const others = kept.messages({ provider: "o", model: "m" });
+  assert.deepEqual(others.flatMap((each) => each.reasoning_details ?? []), []);
+});

@@ -157,6 +157,17 @@ Deno.test("anthropic: tools, the system prompt, the last message and the one tha
   assert.equal(JSON.stringify(body).match(/cache_control/g)!.length, 4);
 });
 
+Deno.test("anthropic: an image of a result is a part of its content [4.10]", async () => {
+  const images = [{ name: "a.png", media_type: "image/png", data: "AAAA" }];
+  const { bodies: [body] } = await ask([end("end_turn")], [
+    { role: "tool", tool_call_id: "c", content: "seen", images },
+  ]);
+  assert.deepEqual(body.messages[0].content[0].content, [
+    { type: "text", text: "seen" },
+    { type: "image", source: { type: "base64", media_type: "image/png", data: "AAAA" } },
+  ]);
+});
+
 Deno.test("anthropic: blocks of thinking are sent back where they stood, redacted ones too [4.10, 6.2]", async () => {
   const answer = [
     start(),

@@ -44,6 +44,7 @@ export function register_providers(providers: ProviderRegistrar): void {
       const { requestFields } = await import("./responses.ts");
       const { temperature, reasoning } = this.options;
       const max_output_tokens = options.max_tokens ?? this.options.max_tokens;
+      const { thinks, plain } = kindOf(this.model);
       return {
         model: this.model,
         ...requestFields(
@@ -51,16 +52,29 @@ export function register_providers(providers: ProviderRegistrar): void {
           options,
           (message: ChatMessage): ReplyPiece[] => this.pieces(message),
         ),
-        temperature,
+        ...!thinks && { temperature },
         ...max_output_tokens > 0 && { max_output_tokens },
-        ...this.reasoningParameters(reasoning),
-        include: ["reasoning.encrypted_content"],
+        ...!plain && {
+          ...this.reasoningParameters(reasoning),
+          include: ["reasoning.encrypted_content"],
+        },
         store: false,
         stream: options.stream ?? true,
       };
     }
   }
   providers.register("openai", OpenAI);
+}
+
+/**
+ * Whether a model is known to reason, which takes no temperature, or known not to. Others are sent everything, and again
+ * without what they refuse.
+ */
+function kindOf(model: string): { thinks: boolean; plain: boolean } {
+  return {
+    thinks: /(^|\/)(o\d|gpt-[5-9]|codex)/.test(model),
+    plain: /(^|\/)(gpt-[34]|chatgpt)/.test(model),
+  };
 }
 
 /** The items of the Responses protocol mean nothing to chat completions. */

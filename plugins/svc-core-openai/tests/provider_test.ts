@@ -115,6 +115,31 @@ Deno.test("openai: models without reasoning, sealed reasoning or a temperature a
   ]);
 });
 
+Deno.test("openai: models that are known to reason get no temperature, others known not to no reasoning [4.10]", async () => {
+  const sent = async (model: string) => {
+    const { body } = await requestOf(openai, { ...native, model });
+    return ["temperature", "reasoning", "include"].filter((name) => name in body);
+  };
+  assert.deepEqual(await sent("gpt-5.1-codex"), ["reasoning", "include"]);
+  assert.deepEqual(await sent("openai/o4-mini"), ["reasoning", "include"]);
+  assert.deepEqual(await sent("gpt-4o-mini"), ["temperature"]);
+  assert.deepEqual(await sent("my-model"), ["temperature", "reasoning", "include"]);
+});
+
+Deno.test("openai: an image of a result is a part of its output [4.10]", async () => {
+  const images = [{ name: "a.png", media_type: "image/png", data: "AAAA" }];
+  const messages: ChatMessage[] = [{ role: "tool", tool_call_id: "c", content: "seen", images }];
+  const { body } = await requestOf(openai, native, messages);
+  assert.deepEqual(body.input, [{
+    type: "function_call_output",
+    call_id: "c",
+    output: [
+      { type: "input_text", text: "seen" },
+      { type: "input_image", image_url: "data:image/png;base64,AAAA" },
+    ],
+  }]);
+});
+
 Deno.test("openai: an answer format and tools have the form of the Responses protocol [4.10]", async () => {
   const parameters = { type: "object" as const, properties: {} };
   const { bodies: [body] } = await ask([[completed()]], {
