@@ -206,28 +206,34 @@ export class PostgresJournal implements Journal, SessionIndex {
   async page(
     { prefix = "", since = "", limit, offset = 0 }: SessionFilter,
   ): ReturnType<SessionIndex["page"]> {
-    const chosen = `project = $1 AND NOT removed AND updated_at >= $2 AND starts_with(name, $3)`;
-    const values = [this.#project, since, prefix];
-    const [[count], sessions] = await Promise.all([
-      this.#database.query<{ total: number }>(
-        `SELECT count(*) AS total FROM svc.sessions WHERE ${chosen}`,
-        values,
-      ),
-      this.#database.query<Omit<SessionSummary, "worker"> & { worker: string | null }>(
-        `SELECT name, first_prompt, turns, created_at, updated_at, bytes, role, job, parent_id,
-            CASE WHEN open THEN (SELECT holder FROM svc.leases WHERE leases.project = $1
-              AND leases.name = 'session/' || sessions.name AND expires > clock_timestamp()) END AS worker
-          FROM svc.sessions WHERE ${chosen} ORDER BY updated_at DESC, name DESC LIMIT $4 OFFSET $5`,
-        [...values, limit ?? null, offset],
-      ),
-    ]);
-    return {
-      total: count!.total,
-      sessions: sessions.map(({ worker, ...session }) => {
-        const running = worker !== null;
-        return { ...session, running, ...running && { worker } };
-      }),
-    };
+    const values: unknown[] = [this.#project];
+    const given = (condition: (value: string) => string, value: unknown) =>
+      value ? ` AND ${condition(`$${values.push(value)}`)}` : "";
+    // Without what is not asked for, PostgreSQL counts in the index alone.
+    const chosen = "project = $1 AND NOT removed" +
+      given((value) => `updated_at >= ${value}`, since) +
+      given((value) => `starts_with(name, ${value})`, prefix);
+    const rows = await this.#database.query<
+      Omit<SessionSummary, "worker"> & { worker: string | null }
+    >(
+      `SELECT name, first_prompt, turns, created_at, updated_at, bytes, role, job, parent_id,
+          CASE WHEN open THEN (SELECT holder FROM svc.leases WHERE leases.project = $1
+            AND leases.name = 'session/' || sessions.name AND expires > clock_timestamp()) END AS worker
+        FROM svc.sessions WHERE ${chosen} ORDER BY updated_at DESC, name DESC
+        LIMIT $${values.length + 1} OFFSET $${values.length + 2}`,
+      [...values, limit ?? null, offset],
+    );
+    const sessions = rows.map(({ worker, ...session }) => {
+      const running = worker !== null;
+      return { ...session, running, ...running && { worker } };
+    });
+    const isLast = sessions.length < (limit ?? Infinity) && (sessions.length > 0 || offset === 0);
+    if (isLast) return { total: offset + sessions.length, sessions };
+    const [count] = await this.#database.query<{ total: number }>(
+      `SELECT count(*) AS total FROM svc.sessions WHERE ${chosen}`,
+      values,
+    );
+    return { total: count!.total, sessions };
   }
 
   /** Writes on behalf of the lease, and tells those who follow the session. */

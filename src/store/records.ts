@@ -7,6 +7,19 @@ import { LOCK } from "./postgres.ts";
 const KEPT = 30;
 const STALE = 20;
 
+/**
+ * The rows of kinds ($2) that a copy lacks, or all of them. The condition on `xid` is one that PostgreSQL finds in an
+ * index.
+ */
+export const CHANGED = `SELECT cursor, at, whole, kind, key, value, xid::text::bigint FROM (
+    SELECT *, CASE WHEN whole THEN '0' ELSE $3 END::xid8 AS since FROM (
+      SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS cursor, now()::text AS at,
+        $3 = '0' OR $4::timestamptz < now() - interval '${STALE} days' AS whole
+    ) AS asked
+  ) AS asked LEFT JOIN svc.records ON project = $1 AND kind = ANY($2) AND xid >= since
+    AND (value IS NOT NULL OR NOT whole)
+  ORDER BY place`;
+
 /** How far a copy has followed the records: `.svc/store/<name>.json`. */
 interface Position {
   /** All transactions before this one are in the copy, or have written nothing. */
@@ -144,15 +157,12 @@ export class PostgresRecords implements Records {
   async #read(copy: RecordCopy, query: Query): Promise<Pulled> {
     const known = this.#position(copy);
     const cursor = known !== undefined && known.stamp === copy.stamp() ? known.cursor : "0";
-    const rows = await query(
-      `SELECT at.*, kind, key, value, xid::text::bigint FROM (
-        SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS cursor, now()::text AS at,
-          $3 = '0' OR $4::timestamptz < now() - interval '${STALE} days' AS whole
-      ) AS at LEFT JOIN svc.records ON project = $1 AND kind = ANY($2)
-        AND CASE WHEN whole THEN value IS NOT NULL ELSE xid >= $3::xid8 END
-      ORDER BY place`,
-      [this.#project, copy.kinds, cursor, known?.at ?? "-infinity"],
-    );
+    const rows = await query(CHANGED, [
+      this.#project,
+      copy.kinds,
+      cursor,
+      known?.at ?? "-infinity",
+    ]);
     const { cursor: oldest, at, whole } = rows[0]!;
     const applied = whole ? undefined : this.#applied.get(copy.name);
     const versions = new Set<string>();

@@ -6,8 +6,9 @@ import { systemClock } from "../../src/platform/clock.ts";
 import { SvcError } from "../../src/platform/error.ts";
 import { migrate, MIGRATIONS } from "../../src/store/migrations.ts";
 import { PostgresEvents } from "../../src/store/events.ts";
-import type { Lease, RecordCopy } from "../../src/store/port.ts";
+import type { Lease, RecordCopy, SessionFilter } from "../../src/store/port.ts";
 import { Postgres } from "../../src/store/postgres.ts";
+import { CHANGED } from "../../src/store/records.ts";
 import { filePostgres } from "../support/postgres.ts";
 import { project } from "../support/project.ts";
 import { linkOf, machine, withTables } from "./support.ts";
@@ -337,6 +338,38 @@ test("the cost of a change does not grow with what the store has", async () => {
   await change("b");
   await store.records.pull(copy);
   assert.ok(applied < 5010, `${applied} rows were read`);
+  const { database } = store;
+  await database.query("ANALYZE svc.records");
+  const [now] = await database.query("SELECT pg_current_xact_id()::text AS xid");
+  const plan = await database.query(`EXPLAIN (ANALYZE, FORMAT JSON) ${CHANGED}`, [
+    ...["shop", ["thing"], now!.xid, new Date().toISOString()],
+  ]);
+  const read = JSON.stringify(plan).matchAll(/"(?:Actual Rows|Rows Removed by \w+)":(\d+)/g);
+  assert.ok(Math.max(...Array.from(read, ([, rows]) => Number(rows))) < 10, JSON.stringify(plan));
+});
+
+test("a list of sessions is a page with the number of all", async () => {
+  const url = await server.database(withTables);
+  await using one = await machine(url);
+  const { database, index } = await one.workspace.store!.open();
+  await database.query(
+    `INSERT INTO svc.sessions (project, name, id, created_at, role, job, parent_id, first_prompt,
+        turns, bytes, updated_at, open, last, removed)
+      SELECT CASE WHEN i = 31 THEN 'farm' ELSE 'shop' END, 'ses_' || i, i, '', '', '', '', 'go', 1, 9,
+        to_char(i, '00'), false, 1, i = 30 FROM generate_series(1, 31) AS i`,
+  );
+  const page = async (filter: SessionFilter) => {
+    const { total, sessions } = await index.page(filter);
+    return [total, sessions.map(({ name }) => Number(name.slice("ses_".length)))];
+  };
+  assert.deepEqual(await page({ limit: 2 }), [29, [29, 28]]);
+  assert.deepEqual(await page({ limit: 10, offset: 20 }), [29, [9, 8, 7, 6, 5, 4, 3, 2, 1]]);
+  assert.deepEqual(await page({ limit: 10, offset: 40 }), [29, []]);
+  assert.deepEqual(await page({ limit: 0 }), [29, []]);
+  assert.deepEqual(await page({ prefix: "ses_1", limit: 2 }), [11, [19, 18]]);
+  assert.deepEqual(await page({ since: " 28" }), [2, [29, 28]]);
+  assert.deepEqual(await page({ since: " 27", prefix: "ses_2", limit: 1 }), [3, [29]]);
+  assert.deepEqual(await page({ prefix: "none" }), [0, []]);
 });
 
 test("a notification that svc has not sent, and a listener that fails, end nothing", async () => {
