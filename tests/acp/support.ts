@@ -1,4 +1,7 @@
 import * as acp from "@agentclientprotocol/sdk";
+import schema from "@agentclientprotocol/sdk/schema/v1/schema.json" with { type: "json" };
+import { type Schema, Validator } from "@cfworker/json-schema";
+import assert from "node:assert/strict";
 import { type ProgramOptions, startSvc } from "../support/program.ts";
 
 /** How the editor of a test answers, and what it can do. */
@@ -60,7 +63,12 @@ export async function startEditor(cwd: string, options: EditorOptions = {}): Pro
       return { outcome };
     })
     .onRequest("elicitation/create", ({ params }) => elicitation?.(params) ?? { action: "cancel" });
-  const connection = app.connect(acp.ndJsonStream(child.stdin, child.stdout));
+  const [output, copy] = child.stdout.tee();
+  const { readable: input, writable } = new TransformStream<Uint8Array, Uint8Array>();
+  const [sent, asks] = input.tee();
+  const piped = sent.pipeTo(child.stdin).catch(() => {});
+  const written = Promise.all([asks, copy].map((each) => new Response(each).text()));
+  const connection = app.connect(acp.ndJsonStream(writable, output));
   const { agent } = connection;
   const initialized = await agent.request("initialize", {
     protocolVersion: acp.PROTOCOL_VERSION,
@@ -97,15 +105,54 @@ export async function startEditor(cwd: string, options: EditorOptions = {}): Pro
       ).join(""),
     async leave() {
       connection.close();
-      await child.stdin.close().catch(() => {});
+      await writable.close().catch(() => {});
+      await piped;
       return (await child.status).code;
     },
     async [Symbol.asyncDispose]() {
       await editor.leave();
       await stderr;
+      const [requests, answers] = await written;
+      checkMessages(messages(requests!), messages(answers!));
     },
   };
   return editor;
+}
+
+interface Message {
+  id?: number;
+  method?: string;
+  params?: unknown;
+  result?: unknown;
+}
+
+function messages(lines: string): Message[] {
+  return lines.split("\n").filter((line) => line !== "").map((line) => JSON.parse(line));
+}
+
+/** Checks every message of the agent by the JSON Schema of the protocol. The SDK's client ignores what is wrong in some. */
+function checkMessages(requests: Message[], found: Message[]): void {
+  const definitions = schema.$defs as Record<string, { "x-method"?: string; "x-side"?: string }>;
+  const named = (method: string, side: string, kind: RegExp) =>
+    Object.keys(definitions).find((name) =>
+      definitions[name]!["x-method"] === method && definitions[name]!["x-side"] === side &&
+      kind.test(name)
+    );
+  for (const { id, method, params, result } of found) {
+    const asked = requests.find((each) => each.id === id && each.method !== undefined)?.method;
+    const name = method === undefined
+      ? named(asked ?? "", "agent", /Response$/)
+      : named(method, "client", /Request$|Notification$/);
+    const value = method === undefined ? result : params;
+    if (value === undefined || method?.startsWith("$/")) continue; // an error, or of JSON-RPC
+    assert.ok(name, `the protocol has no ${method ?? asked}`);
+    const validator = new Validator(
+      { ...schema, anyOf: undefined, $ref: `#/$defs/${name}` } as unknown as Schema,
+      "2020-12",
+    );
+    const { valid, errors } = validator.validate(value);
+    assert.ok(valid, `${name}: ${JSON.stringify([value, errors.slice(0, 5)])}`);
+  }
 }
 
 /** The settings of a worktree whose agent asks a scripted backend. */
