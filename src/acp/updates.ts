@@ -1,4 +1,5 @@
 import type {
+  PlanEntryStatus,
   SessionUpdate,
   ToolCallContent,
   ToolCallLocation,
@@ -294,15 +295,19 @@ function kindOf(name: string, category: string): ToolKind {
   return name === "grep" ? "search" : KINDS[category] ?? "other";
 }
 
-const STATES = { pending: "pending", active: "in_progress", done: "completed" } as const;
+const STATES = new Map<unknown, PlanEntryStatus>([
+  ["active", "in_progress"],
+  ["done", "completed"],
+]);
 
 /** The plan that a call of the tool `plan` writes; undefined for any other call. */
 function planOf(name: string, { steps }: ToolArguments): SessionUpdate | undefined {
   if (name !== "plan" || !Array.isArray(steps)) return undefined;
-  const entries = steps.flatMap(({ step, state }) => {
-    const status = STATES[state as keyof typeof STATES] ?? "pending";
-    return { content: oneLine(String(step)), priority: "medium" as const, status };
-  });
+  const entries = steps.map((each) => ({
+    content: oneLine(String(each?.step)),
+    priority: "medium" as const,
+    status: STATES.get(each?.state) ?? "pending",
+  }));
   return { sessionUpdate: "plan", entries };
 }
 
