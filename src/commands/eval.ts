@@ -6,6 +6,7 @@ import { TemporaryWorktrees } from "../eval/worktrees.ts";
 import { nearest, usageError } from "../platform/error.ts";
 import { oneLine } from "../platform/terminal.ts";
 import { approveModels } from "../providers/model_approval.ts";
+import { amount, rounded } from "../usage/ledger.ts";
 import { defineCommand, pathOption, textOption } from "./command.ts";
 import { listText, printLists } from "./format.ts";
 import { type Io, toJson } from "./io.ts";
@@ -27,7 +28,9 @@ export const evaluate = defineCommand({
   parser: command(
     "eval",
     {
-      ids: multiple(argument(string("FIXTURE"), "Only these fixtures.")),
+      ids: multiple(
+        argument(string("FIXTURE"), "Only these fixtures; with * at the end, all that begin so."),
+      ),
       fixtures: multiple(option("--fixture", string("ID"), "Only this fixture; may be repeated.")),
       provider: textOption("--provider", nameOf("providers"), "The provider to measure."),
       model: textOption("--model", nameOf("models", "REF"), "The model to measure."),
@@ -44,6 +47,14 @@ export const evaluate = defineCommand({
           "Exit with 0 when at least this share passes (default 100).",
         ),
         100,
+      ),
+      repeat: withDefault(
+        option(
+          "--repeat",
+          integer("N", 1, 1000),
+          "Run each fixture so many times, and show the spread (default 1).",
+        ),
+        1,
       ),
       timeout: withDefault(
         option(
@@ -68,6 +79,7 @@ export const evaluate = defineCommand({
     "svc eval read-file-lines --model groq/llama-3.3-70b-versatile",
     "svc eval --compare demo,ollama/llama3.2 --output json",
     "svc eval --min-rate 80",
+    "svc eval 'work-*' --repeat 5 --model groq/llama-3.3-70b-versatile",
   ],
   async run(values, io) {
     const workspace = openWorkspace(values.path, io);
@@ -107,7 +119,8 @@ export const evaluate = defineCommand({
     const interrupt = io.onInterrupt();
     const { signal } = interrupt;
     try {
-      const run = { workspace, worktrees, timeout: values.timeout, signal };
+      const { timeout, repeat } = values;
+      const run = { workspace, worktrees, timeout, repeat, signal };
       const reports: Report[] = [];
       for (const backend of measured) {
         if (signal.aborted) break;
@@ -165,16 +178,20 @@ function backends(
 
 function choose(all: Fixture[], ids: string[]): Fixture[] {
   if (ids.length === 0) return all;
-  return [...new Set(ids)].map((id) => {
-    const found = all.find((fixture) => fixture.id === id);
-    if (found !== undefined) return found;
+  const found = new Set(ids.flatMap((id) => {
+    const begin = id.endsWith("*") ? id.slice(0, -1) : undefined;
+    const fits = all.filter((each) =>
+      begin === undefined ? each.id === id : each.id.startsWith(begin)
+    );
+    if (fits.length > 0) return fits;
     const guess = nearest(id, all.map((fixture) => fixture.id));
     throw usageError(
       "unknown_fixture",
       `There is no fixture ${JSON.stringify(id)}.`,
       guess === undefined ? "See them with: svc eval --list" : `Did you mean "${guess}"?`,
     );
-  });
+  }));
+  return [...found];
 }
 
 /** Resolves a backend; a model that is named is approved (specification 5.2). */
@@ -188,8 +205,9 @@ async function resolved(asked: Record<string, string>, workspace: Workspace): Pr
 async function measure(
   fixtures: Fixture[],
   backend: Backend,
-  { workspace, ...run }: Pick<EvalRequest, "worktrees" | "timeout" | "signal"> & {
+  { workspace, repeat, ...run }: Pick<EvalRequest, "worktrees" | "timeout" | "signal"> & {
     workspace: Workspace;
+    repeat: number;
   },
   io: Io,
 ): Promise<Report> {
@@ -203,8 +221,8 @@ async function measure(
     pluginsOf: workspace,
     warn: workspace.warn,
   };
-  const results = [];
-  for (const fixture of fixtures) {
+  const results: FixtureResult[] = [];
+  for (const fixture of fixtures.flatMap((each) => Array<Fixture>(repeat).fill(each))) {
     const result = await runFixture(fixture, request);
     if (run.signal.aborted) break; // the result is incomplete
     if (io.isTerminal("error")) io.note(`${result.pass ? "pass" : "FAIL"}  ${result.id}`);
@@ -212,16 +230,78 @@ async function measure(
   }
   const passed = results.filter(({ pass }) => pass).length;
   const { provider, model } = backend;
-  return { provider, model, rate: passed / (results.length || 1), results };
+  const ids = [...new Set(results.map(({ id }) => id))];
+  const spread = ids.map((id) => spreadOf(id, results.filter((each) => each.id === id)));
+  return {
+    provider,
+    model,
+    rate: passed / (results.length || 1),
+    ...costsOf(results),
+    ...repeat > 1 && { spread },
+    results,
+  };
 }
 
 /** One backend's results. */
-export interface Report {
+export interface Report extends Costs {
   provider: string;
   model: string;
-  /** Share of fixtures that passed, 0 to 1. */
+  /** Share of runs that passed, 0 to 1. */
   rate: number;
+  /** By fixture, of several runs each. */
+  spread?: Spread[];
   results: FixtureResult[];
+}
+
+interface Costs {
+  /** Of all runs; null where a model has no price. */
+  cost: number | null;
+  /** The same, divided by the runs that passed; null when none did. */
+  cost_per_pass: number | null;
+}
+
+/** What the runs of one fixture have used. */
+interface Spread extends Costs {
+  id: string;
+  runs: number;
+  passes: number;
+  rounds: Range;
+  tokens: Range;
+  seconds: Range;
+}
+
+interface Range {
+  min: number;
+  median: number;
+  max: number;
+}
+
+function spreadOf(id: string, results: FixtureResult[]): Spread {
+  return {
+    id,
+    runs: results.length,
+    passes: results.filter(({ pass }) => pass).length,
+    rounds: rangeOf(results.map(({ rounds }) => rounds)),
+    tokens: rangeOf(results.map(({ tokens }) => tokens)),
+    seconds: rangeOf(results.map(({ seconds }) => seconds)),
+    ...costsOf(results),
+  };
+}
+
+function costsOf(results: FixtureResult[]): Costs {
+  const passes = results.filter(({ pass }) => pass).length;
+  const known = results.every(({ cost, rounds }) => cost !== null || rounds === 0);
+  const cost = known && results.some((each) => each.cost !== null)
+    ? rounded(results.reduce((sum, each) => sum + (each.cost ?? 0), 0))
+    : null;
+  return { cost, cost_per_pass: cost === null || passes === 0 ? null : rounded(cost / passes) };
+}
+
+function rangeOf(values: number[]): Range {
+  const sorted = values.toSorted((a, b) => a - b);
+  const half = sorted.length / 2;
+  const median = (sorted[Math.ceil(half) - 1]! + sorted[Math.floor(half)]!) / 2;
+  return { min: sorted[0]!, median, max: sorted.at(-1)! };
 }
 
 /** The results, a section for each backend. */
@@ -229,8 +309,20 @@ export function table(reports: Report[]): string {
   return reports.map(section).join("\n");
 }
 
-function section({ provider, model, rate, results }: Report): string {
-  const width = Math.max(7, ...results.map(({ id }) => id.length));
+function section({ provider, model, rate, results, spread, ...costs }: Report): string {
+  const passed = results.filter(({ pass }) => pass).length;
+  const { cost, cost_per_pass } = costs;
+  const price = cost === null ? "" : `, cost ${amount(cost)}` +
+    (cost_per_pass === null ? "" : `, ${amount(cost_per_pass)} a pass`);
+  return [
+    `${provider}/${model}`,
+    ...spread === undefined ? runRows(results) : spreadRows(spread),
+    `${passed} of ${results.length} passed (${percent(rate)} %)${price}`,
+  ].map((line) => `${oneLine(line)}\n`).join("");
+}
+
+function runRows(results: FixtureResult[]): string[] {
+  const width = widthOf(results);
   const head = ["fixture".padEnd(width), "result", "accuracy", "calls", "redundant", "errors"];
   const lines = results.map((result) => {
     const { id, pass, accuracy, calls, redundant, errors, tokens, reasons } = result;
@@ -245,13 +337,35 @@ function section({ provider, model, rate, results }: Report): string {
     ];
     return `${cells.join("  ")}${reasons.length === 0 ? "" : `  ${reasons.join("; ")}`}`;
   });
-  const passed = results.filter(({ pass }) => pass).length;
-  return [
-    `${provider}/${model}`,
-    `${head.join("  ")}  ${"tokens".padStart(7)}`,
-    ...lines,
-    `${passed} of ${results.length} passed (${percent(rate)} %)`,
-  ].map((line) => `${oneLine(line)}\n`).join("");
+  return [`${head.join("  ")}  ${"tokens".padStart(7)}`, ...lines];
+}
+
+/** Ranges are printed as minimum, median, maximum. */
+function spreadRows(spread: Spread[]): string[] {
+  const width = widthOf(spread);
+  const range = ({ min, median, max }: Range) =>
+    [min, median, max].map((each) => Number(each.toFixed(1))).join("/");
+  const rows = spread.map(({ id, runs, passes, rounds, tokens, seconds, cost_per_pass }) => [
+    id.padEnd(width),
+    `${passes} of ${runs}`.padStart(10),
+    range(rounds).padStart(10),
+    range(tokens).padStart(22),
+    range(seconds).padStart(18),
+    cost_per_pass === null ? "" : amount(cost_per_pass).padStart(12),
+  ]);
+  const head = [
+    "fixture".padEnd(width),
+    "passes".padStart(10),
+    "rounds".padStart(10),
+    "tokens".padStart(22),
+    "seconds".padStart(18),
+    rows.some((row) => row.at(-1) !== "") ? "cost a pass".padStart(12) : "",
+  ];
+  return [head, ...rows].map((cells) => cells.join("  ").trimEnd());
+}
+
+function widthOf(rows: { id: string }[]): number {
+  return Math.max(7, ...rows.map(({ id }) => id.length));
 }
 
 /** Rounded down: 199 of 200 are not 100 %. */

@@ -10,11 +10,21 @@ import { readJson } from "../platform/files.ts";
 const names = z.array(z.string());
 const count = z.int().check(z.nonnegative());
 
+/** What a file has to be after the work: its text, absent, a JSON value, or a text with and without some pieces. */
+const expectedFile = z.union([
+  z.string(),
+  z.null(),
+  z.strictObject({ json: z.unknown() }),
+  z.strictObject({ has: z._default(names, []), lacks: z._default(names, []) }),
+]);
+
 const schema = z.strictObject({
   id: z.string().check(z.regex(/^[\w.-]{1,100}$/)),
   description: z._default(z.string(), ""),
   /** The prompt. */
   task: z.string().check(z.minLength(1)),
+  /** Further prompts, each in the resumed session; `/compact` summarises the conversation. */
+  then: z._default(z.array(z.string().check(z.minLength(1))), []),
   /** Files of the fixture's worktree: relative path to content. */
   files: z._default(z.record(z.string(), z.string()), {}),
   /** Names of tools in the expected order of calls. */
@@ -29,8 +39,16 @@ const schema = z.strictObject({
       min_calls: z.optional(count),
       /** By tool: arguments that one of its calls must have. */
       args: z._default(z.record(z.string(), z.record(z.string(), z.unknown())), {}),
+      /** By relative path: what has to be there after the work. */
+      files: z._default(z.record(z.string(), expectedFile), {}),
+      /** The only files that may differ afterwards. */
+      only: z.optional(names),
+      /** A command for `sh` that has to end with exit code 0 after the work. */
+      command: z.optional(z.string().check(z.minLength(1))),
+      /** Files for the command, which the agent never sees: names in `.svc/check/`, and their content. */
+      check_files: z._default(z.record(z.string().check(z.regex(/^\w[\w.-]*$/)), z.string()), {}),
     }),
-    { exact: false, must_include: [], avoid: [], args: {} },
+    { exact: false, must_include: [], avoid: [], args: {}, files: {}, check_files: {} },
   ),
   tool_permission: z._default(z.record(z.string(), z.enum(["allow", "ask", "deny"])), {}),
   tools_deny: z._default(names, []),
@@ -47,14 +65,15 @@ export type Fixture = z.infer<typeof schema>;
 export function readFixture(value: unknown, source: string): Fixture {
   const read = schema.safeParse(value);
   if (read.success) {
-    const outside = Object.keys(read.data.files).find((path) => !isInside(path));
+    const { files, verifier } = read.data;
+    const outside = [files, verifier.files].flatMap(Object.keys).find((path) => !isInside(path));
     if (outside !== undefined) {
       throw bad(
         source,
         `files names ${JSON.stringify(outside)}, which is no place in the worktree`,
       );
     }
-    const paths = Object.keys(read.data.files);
+    const paths = Object.keys(files);
     const both = paths.find((path) => paths.some((other) => other.startsWith(`${path}/`)));
     if (both === undefined) return read.data;
     throw bad(source, `files has ${JSON.stringify(both)} as a file and as a folder`);
@@ -115,15 +134,20 @@ export function loadFixtures({ plugins, folders, accepts, warn }: Sources): Fixt
   return [...found.values()].sort((a, b) => a.id < b.id ? -1 : 1);
 }
 
-/** The opening of a fixture that runs with wider permissions than the configuration; undefined for another. */
+/** The opening of a fixture that runs a command, or with wider permissions than the configuration. */
 export function fixtureOpening(config: ConfigView, fixture: Fixture): Opening | undefined {
   const settings = policySettings(config, "build");
   const order = ["deny", "ask", "allow"];
   const wider = Object.entries(fixture.tool_permission).filter(([category, action]) =>
     order.indexOf(action) > order.indexOf(actionOf(settings, category))
   );
-  const text = `runs a fixture with ${wider.map((pair) => pair.join(": ")).join(", ")}`;
-  return wider.length === 0 ? undefined : openingOf(`fixture:${fixture.id}`, text, fixture);
+  const { command } = fixture.verifier;
+  const opens = [
+    ...wider.map((pair) => pair.join(": ")),
+    ...command === undefined ? [] : [`the command ${command}`],
+  ];
+  const text = `runs a fixture with ${opens.join(", ")}`;
+  return opens.length === 0 ? undefined : openingOf(`fixture:${fixture.id}`, text, fixture);
 }
 
 function jsonFiles(folder: string, warn: (message: string) => void): string[] {

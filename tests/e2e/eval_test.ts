@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
-import { call, hang, httpError, say, startBackend } from "../support/backend.ts";
+import { table } from "../../src/commands/eval.ts";
+import type { FixtureResult } from "../../src/eval/run_fixture.ts";
+import { call, hang, httpError, say, startBackend, usage } from "../support/backend.ts";
 import { inProcess } from "../support/io.ts";
 import { startSvc, svc } from "../support/program.ts";
 import { project } from "../support/project.ts";
@@ -12,10 +14,10 @@ const BUNDLED = [
   "read-file-lines",
 ];
 
-Deno.test("svc eval: the bundled fixtures pass on the demo model, and leave no files [4.4]", async () => {
+Deno.test("svc eval: the bundled fixtures of single calls pass on the demo model, and leave no files [4.4]", async () => {
   await using work = await project();
   await using temporary = await project();
-  const { code, stdout, stderr } = await svc(["eval", "--provider", "demo"], {
+  const { code, stdout, stderr } = await svc(["eval", ...BUNDLED, "--provider", "demo"], {
     cwd: work.path,
     env: { TMPDIR: temporary.path },
   });
@@ -54,7 +56,8 @@ Deno.test("svc eval: fixtures of the user and of the worktree replace and join t
   const described = Object.fromEntries(
     JSON.parse(stdout).map(({ id, description }: Record<string, string>) => [id, description]),
   );
-  assert.deepEqual(Object.keys(described), [...BUNDLED.slice(0, 3), "mine", ...BUNDLED.slice(3)]);
+  const ids = Object.keys(described).filter((id) => !id.startsWith("work-"));
+  assert.deepEqual(ids, [...BUNDLED.slice(0, 3), "mine", ...BUNDLED.slice(3)]);
   assert.equal(described.mine, "local");
   assert.equal(described["list-directory"], "replaced");
   assert.match(stderr, /broken\.json cannot be read/);
@@ -190,6 +193,83 @@ Deno.test("a third-party plugin registers a fixture for its tool", async () => {
   assert.deepEqual([names, errors], [["tide"], 0]);
   assert.match(JSON.stringify(model.chats.at(-1)), /high at noon/);
   assert.match(stderr, /plugin harbour cannot be used: id: /);
+});
+
+Deno.test("svc eval --repeat: each fixture runs several times, with its passes, spread and cost [4.4]", async () => {
+  await using model = startBackend([
+    { ...call("list_dir", { path: "." }), ...usage(100, 10) },
+    { ...say("done"), ...usage(200, 10) },
+    { ...say("I do not know."), ...usage(100, 20) },
+    { ...call("list_dir", { path: "." }), ...usage(100, 10) },
+    { ...call("list_dir", { path: "src" }), ...usage(200, 10) },
+    { ...say("done"), ...usage(300, 10) },
+  ]);
+  const listing = { task: "list", files: { "src/a": "" }, expected: ["list_dir"] };
+  await using work = await project({
+    ".svc/eval/all.json": JSON.stringify([{ id: "list-1", ...listing }, {
+      id: "other",
+      ...listing,
+    }]),
+    ".config/svc/config.json": JSON.stringify({
+      prices: { "generic-compatible/m": { in: 1000, out: 10000 } },
+    }),
+  });
+  const args = ["eval", "list-1*", "--repeat", "3", "--base-url", model.url, "--model", "m"];
+  const { code, stdout, stderr } = await inProcess([...args, "--output", "json"], {
+    cwd: work.path,
+  });
+  assert.equal(code, 1, stderr);
+  const { rate, cost, cost_per_pass, spread: [{ seconds, ...spread }], results } = JSON.parse(
+    stdout,
+  );
+  assert.equal(rate, 2 / 3);
+  assert.deepEqual(results.map(({ pass }: { pass: boolean }) => pass), [true, false, true]);
+  assert.deepEqual(spread, {
+    id: "list-1",
+    runs: 3,
+    passes: 2,
+    rounds: { min: 1, median: 2, max: 3 },
+    tokens: { min: 120, median: 320, max: 630 },
+    cost,
+    cost_per_pass,
+  });
+  assert.ok(seconds.min <= seconds.median && seconds.median <= seconds.max);
+  assert.deepEqual([cost, cost_per_pass], [1.7, 0.85]);
+});
+
+Deno.test("svc eval --repeat: the table has a line for each fixture", () => {
+  const result = (tokens: number, pass: boolean) => ({ tokens, pass }) as FixtureResult;
+  const range = { min: 1, median: 1.5, max: 2 };
+  const shared = { id: "a", runs: 2, passes: 1, tokens: { min: 90, median: 95, max: 100 } };
+  const spread = [{ ...shared, rounds: range, seconds: range, cost: 0.02, cost_per_pass: 0.02 }];
+  const results = [result(90, true), result(100, false)];
+  const report = { provider: "p", model: "m", rate: 0.5, cost: 0.02, cost_per_pass: 0.02 };
+  assert.deepEqual(
+    table([{ ...report, spread, results }]).split("\n").map((line) => line.split(/  +/)),
+    [
+      ["p/m"],
+      ["fixture", "passes", "rounds", "tokens", "seconds", "cost a pass"],
+      ["a", "1 of 2", "1/1.5/2", "90/95/100", "1/1.5/2", "0.02"],
+      ["1 of 2 passed (50 %), cost 0.02, 0.02 a pass"],
+      [""],
+    ],
+  );
+});
+
+Deno.test("a fixture of a worktree that runs a command, or allows more, is left out until it is trusted [5.3]", async () => {
+  await using work = await project({
+    ".svc/eval/all.json": JSON.stringify([
+      { id: "a", task: "t", verifier: { command: "touch ran" } },
+      { id: "b", task: "t", verifier: { files: { "x.txt": "x" } } },
+    ]),
+  });
+  const { stdout, stderr } = await inProcess(["eval", "--list", "--output", "json"], {
+    cwd: work.path,
+    env: { SVC_TRUST: "" },
+  });
+  const ids = JSON.parse(stdout).map(({ id }: { id: string }) => id);
+  assert.deepEqual([ids.includes("a"), ids.includes("b")], [false, true]);
+  assert.match(stderr, /The fixture a is left out, not being trusted/);
 });
 
 const PAGE = Deno.readTextFileSync(new URL("../../docs/eval.md", import.meta.url));

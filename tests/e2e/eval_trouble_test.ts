@@ -25,16 +25,23 @@ Deno.test("JSON has each fixture's trace and figures; only reading tools are off
   );
   assert.equal(code, 0, stderr);
   const made = { name: "list_dir", arguments: { path: "." }, is_error: false };
-  assert.deepEqual(JSON.parse(stdout), {
+  const report = JSON.parse(stdout);
+  assert.ok(report.results[0].seconds > 0);
+  delete report.results[0].seconds;
+  assert.deepEqual(report, {
     provider: "generic-compatible",
     model: "m",
     rate: 1,
+    cost: null,
+    cost_per_pass: null,
     results: [{
       id: "a",
       trace: [made, made],
       names: ["list_dir", "list_dir"],
       calls: 2,
       tokens: 40,
+      rounds: 2,
+      cost: null,
       status: "ok",
       accuracy: 1,
       pass: true,

@@ -1,7 +1,8 @@
 import type { FixtureRegistrar } from "../../../src/plugins/api.ts";
+import { WORK } from "./work.ts";
 
 export function register_fixtures(fixtures: FixtureRegistrar): void {
-  for (const fixture of FIXTURES) fixtures.register(fixture);
+  for (const fixture of [...FIXTURES, ...WORK]) fixtures.register(fixture);
 }
 
 /** A log of 2,000 lines, more than one call should read. */
