@@ -112,13 +112,13 @@ type Fields = Record<string, any>;
 /** Translates the events of one answer, or the document that is a whole one. */
 export function messagesTranslator(): EventTranslator {
   let usage: Fields = {};
-  /** The thinking blocks that have begun, by their index. */
-  const thoughts = new Map<number, Fields>();
+  /** The thinking block that has begun. */
+  let thought: Fields | undefined;
 
   const begin = (index: number, block: Fields): Fields[] => {
     switch (block.type) {
       case "thinking":
-        thoughts.set(index, { ...block });
+        thought = { ...block };
         return [delta({ reasoning_content: block.thinking })];
       case "redacted_thinking":
         return [delta({ reasoning_details: [block] })];
@@ -134,24 +134,23 @@ export function messagesTranslator(): EventTranslator {
     }
   };
   const grow = (index: number, { type, ...piece }: Fields): Fields[] => {
-    const thought = thoughts.get(index);
     switch (type) {
       case "text_delta":
         return [delta({ content: piece.text })];
       case "input_json_delta":
         return [delta({ tool_calls: [{ index, function: { arguments: piece.partial_json } }] })];
       case "thinking_delta":
-        if (thought) thought.thinking = `${thought.thinking ?? ""}${piece.thinking}`;
+        if (thought) thought.thinking = `${thought.thinking ?? ""}${piece.thinking ?? ""}`;
         return [delta({ reasoning_content: piece.thinking })];
       case "signature_delta":
-        if (thought) thought.signature = `${thought.signature ?? ""}${piece.signature}`;
+        if (thought) thought.signature = `${thought.signature ?? ""}${piece.signature ?? ""}`;
     }
     return [];
   };
-  const end = (index: number): Fields[] => {
-    const thought = thoughts.get(index);
-    thoughts.delete(index);
-    return thought?.signature ? [delta({ reasoning_details: [thought] })] : [];
+  const end = (): Fields[] => {
+    const block = thought;
+    thought = undefined;
+    return block?.signature ? [delta({ reasoning_details: [block] })] : [];
   };
   const finish = ({ stop_reason: reason }: Fields, counts: Fields = {}): Fields => {
     const known = Object.entries(counts).filter(([, count]) => typeof count === "number");
@@ -169,14 +168,14 @@ export function messagesTranslator(): EventTranslator {
       case "content_block_delta":
         return grow(event.index, { ...event.delta });
       case "content_block_stop":
-        return end(event.index);
+        return end();
       case "message_delta":
         return [finish({ ...event.delta }, event.usage)];
       case "message_stop":
         return ["[DONE]"];
       case "message": {
         const content: Fields[] = event.content ?? [];
-        const said = content.flatMap((block, index) => [...begin(index, block), ...end(index)]);
+        const said = content.flatMap((block, index) => [...begin(index, block), ...end()]);
         return [...said, finish(event, event.usage), "[DONE]"];
       }
       default:
