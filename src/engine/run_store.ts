@@ -411,6 +411,7 @@ export class RunStore {
     if (whole) {
       const given = new Set(rows.map(({ key }) => key));
       for (const id of this.#ids()) if (!given.has(id)) this.#remove(id);
+      if (rows.length > 0) this.#hide();
     }
     for (const { kind, key, value } of rows) {
       if (kind === "run_key") {
@@ -505,11 +506,15 @@ export class RunStore {
     }
     if (this.#lock === undefined) {
       makeFolder(join(this.#directory, "owners"), 0o700);
-      // The .gitignore of `.svc` may be older than runs.
-      this.#write(join(this.#directory, ".gitignore"), "*\n");
+      this.#hide();
       this.#lock = tryHold(this.#ownerFile(this.#owner));
     }
     return this.#owner;
+  }
+
+  /** Keeps runs out of Git: the .gitignore of `.svc` may be older. */
+  #hide(): void {
+    this.#write(join(this.#directory, ".gitignore"), "*\n");
   }
 
   #path(id: string): string {

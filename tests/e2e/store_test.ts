@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { RunStore } from "../../src/engine/run_store.ts";
+import { systemClock } from "../../src/platform/clock.ts";
 import { call, say, startBackend } from "../support/backend.ts";
 import { inProcess } from "../support/io.ts";
 import { filePostgres } from "../support/postgres.ts";
@@ -27,7 +29,13 @@ Deno.test({
   name: "svc store moves a worktree's files into PostgreSQL and out again without loss",
   async fn() {
     await using place = await project();
-    await using backend = startBackend([call("ask", { question: "Which port?" }), say("waiting")]);
+    const replies = [
+      call("ask", { question: "Which port?" }),
+      say("waiting"),
+      call("file_read", { path: "port.txt" }),
+      say("It is 9090."),
+    ];
+    await using backend = startBackend({ replies, default: say("Swept.") });
     const [work, copy] = [join(place.path, "work"), join(place.path, "copy")];
     await Deno.mkdir(work);
     const options = { cwd: work, home: place.path };
@@ -41,18 +49,33 @@ Deno.test({
     for (const [key, value] of [["base_url", backend.url], ["model", "test"]]) {
       await done("config", "set", key!, value!);
     }
+    await Deno.writeTextFile(join(work, "port.txt"), "9090\n");
+    await done("config", "set", "noise_tools", '["file_read"]');
+    await done("run", "--session-id", "port", "--attach", "port.txt", "-p", "which port?");
     await done("jobs", "add", "nightly", "--interval", "3600", "--prompt", "Sweep.");
+    await done("jobs", "run", "nightly");
+    await done("jobs", "run", "nightly");
+    const runs = new RunStore({
+      state: join(work, ".svc"),
+      user: join(place.path, ".config/svc"),
+      clock: systemClock,
+      warn: (text) => assert.fail(text),
+    });
+    const request = { prompt: "go", role: "", task: {}, confirmed: false, webhook: "" };
+    await runs.accept({ request, body: "b" }, "a key");
     await Deno.mkdir(join(work, ".svc/memory/roles"), { recursive: true });
     await Deno.writeTextFile(join(work, ".svc/memory/roles/tester.md"), "likes tests\n");
     const before = files(join(work, ".svc"));
+    const kept = Object.keys(before).join("\n");
+    assert.match(kept, /port\.attached[^]*port\.results|port\.results[^]*port\.attached/);
 
     const url = await server.database();
     await done("config", "set", "store", url);
     const early = await inProcess(["asks"], options);
     assert.equal(early.code, 2);
     assert.match(early.stderr, /asks for a password[^]*svc store password/);
-    const kept = await inProcess(["store", "password"], { ...options, stdin: `${PASSWORD}\n` });
-    assert.equal(kept.code, 0, kept.stderr);
+    const stored = await inProcess(["store", "password"], { ...options, stdin: `${PASSWORD}\n` });
+    assert.equal(stored.code, 0, stored.stderr);
     const path = join(place.path, ".config/svc/stores.json");
     assert.equal((await Deno.stat(path)).mode! & 0o777, 0o600);
     const bare = await inProcess(["asks"], options);
@@ -61,11 +84,11 @@ Deno.test({
     const mixed = await inProcess(["asks"], options);
     assert.match(mixed.stderr, /of its own[^]*svc store import/);
     const imported = await done("store", "import");
-    assert.match(imported.stderr, /1 sessions, 1 jobs, 1 asks, 0 runs, 1 memories, 2 requests/);
+    assert.match(imported.stderr, /4 sessions, 1 jobs, 1 asks, 1 runs, 2 memories, 8 requests/);
     const again = await inProcess(["store", "import"], options);
     assert.match(again.stderr, /has a project work already/);
     const { stdout } = await svc(["store", "check", "--output", "json"], options);
-    assert.equal(JSON.parse(stdout).sessions, 1);
+    assert.equal(JSON.parse(stdout).sessions, 4);
     assert.match((await done("asks")).stdout, /Which port/);
 
     await done("store", "export", copy);
@@ -73,7 +96,7 @@ Deno.test({
     assert.deepEqual(files(join(copy, ".svc")), expected);
     await done("config", "set", "store", url, "--path", copy);
     const back = await done("store", "import", "--path", copy);
-    assert.match(back.stderr, /1 sessions, 1 jobs, 1 asks, 0 runs, 1 memories, 2 requests/);
+    assert.match(back.stderr, /4 sessions, 1 jobs, 1 asks, 1 runs, 2 memories, 8 requests/);
     const both = [await done("asks", "--path", copy), await done("asks")];
     assert.equal(both[0]!.stdout, both[1]!.stdout);
     await done("config", "unset", "store");
@@ -82,7 +105,7 @@ Deno.test({
     assert.match(local.stderr, /copy of the project work in a store, and no store is set/);
 
     const shown = await done("config");
-    for (const ended of [early, kept, bare, imported, again, shown]) {
+    for (const ended of [early, stored, bare, imported, again, shown]) {
       assert.doesNotMatch(ended.stdout + ended.stderr, /gehe/);
     }
   },

@@ -3,8 +3,6 @@
  * too: there, all machines are commands in one folder.
  */
 import assert from "node:assert/strict";
-import { RunStore } from "../../src/engine/run_store.ts";
-import { systemClock } from "../../src/platform/clock.ts";
 import { call, say, startBackend, usage } from "../support/backend.ts";
 import { inProcess } from "../support/io.ts";
 import { filePostgres } from "../support/postgres.ts";
@@ -183,89 +181,6 @@ story("what all machines have spent counts for the budget of the day", async (ma
   assert.equal(code, 3, stdout);
   assert.equal(model.chats.length, 2);
   assert.match(await two.done("usage", "--output", "json"), /"requests": 2,\s+"in": 1000/);
-});
-
-/**
- * The files of a worktree's `.svc` that are not of one machine alone, by their paths. The ids that are taken are made
- * from the names of sessions.
- */
-async function filesOf(folder: string): Promise<Record<string, string>> {
-  const found: Record<string, string> = {};
-  const root = `${folder}/.svc`;
-  for await (const { path, isFile } of walk(root)) {
-    const name = path.slice(root.length + 1);
-    if (isFile && !/^(store|config|history|logs|sessions\/\.ids)|\.lock$|gitignore$/.test(name)) {
-      found[name] = (await Deno.readTextFile(path)).trimEnd();
-    }
-  }
-  return found;
-}
-
-async function* walk(folder: string): AsyncGenerator<{ path: string; isFile: boolean }> {
-  for await (const { name, isFile, isDirectory } of Deno.readDir(folder)) {
-    const path = `${folder}/${name}`;
-    if (isDirectory) yield* walk(path);
-    else yield { path, isFile };
-  }
-}
-
-Deno.test({
-  name: "a worktree's files move into a store and out of it without loss, both ways",
-  ...needed,
-  fn: async () => {
-    await using model = startBackend([
-      call("file_read", { path: "port.txt" }),
-      say("One."),
-      call("ask", { question: "Which port?" }),
-      say("It is not decided."),
-      say("The job is done."),
-    ]);
-    const config = { noise_tools: ["file_read"] };
-    await using files = await machineOn("", { url: model.url, config });
-    await files.place.write("note.txt", "It is the 9090.");
-    await files.place.write("port.txt", "Or the 8080.");
-    await files.done("run", "--session-id", "long", "--attach", "note.txt", "first");
-    await files.done("jobs", "add", "nightly", "--interval", "6h", "--prompt", "go");
-    await files.done("jobs", "run", "nightly");
-    await files.done("jobs", "run", "nightly");
-    await files.place.write(".svc/memory/roles/programmer.md", "Use tabs.\n");
-    const state = `${files.place.path}/.svc`;
-    const runs = new RunStore({
-      state,
-      user: `${files.home.path}/.config/svc`,
-      clock: systemClock,
-      warn: (text) => assert.fail(text),
-    });
-    const request = { prompt: "go", role: "", task: {}, confirmed: false, webhook: "" };
-    await runs.accept({ request, body: "b" }, "a key");
-    const before = await filesOf(files.place.path);
-
-    const store = await server.database(withTables);
-    const inStore = new Machine(files.place, files.home, store);
-    await inStore.done("store", "import");
-    const checked = JSON.parse(await inStore.done("store", "check", "--output", "json"));
-    const { address: _, project: _1, server: version, latency_ms, ...counts } = checked;
-    assert.match(version, /^\d+/);
-    assert.ok(latency_ms >= 0);
-    assert.deepEqual(counts, {
-      ...{ sessions: 3, jobs: 1, asks: 1, runs: 1, memories: 1, requests: 5 },
-    });
-    await using other = await machineOn(store, { url: model.url, config });
-    const elsewhere = new Machine(other.place, files.home, store);
-    await elsewhere.done("store", "export", "copy");
-    assert.deepEqual(await filesOf(`${other.place.path}/copy`), before);
-
-    const again = await server.database(withTables);
-    const copy = { ...other.place, path: `${other.place.path}/copy` };
-    await Deno.copyFile(`${other.place.path}/.svc/config.json`, `${copy.path}/.svc/config.json`);
-    await new Machine(copy, files.home, again).done("store", "import");
-    await using third = await machineOn(again, { url: model.url, config });
-    const back = new Machine(third.place, files.home, again);
-    await back.done("store", "export", "copy");
-    assert.deepEqual(await filesOf(`${third.place.path}/copy`), before);
-    assert.equal((await back.svc("store", "export", "copy")).code, 2);
-    assert.equal((await back.svc("store", "import")).code, 2);
-  },
 });
 
 Deno.test({
