@@ -4,7 +4,8 @@ import { tail } from "./measure.ts";
 import versions from "./peers.json" with { type: "json" };
 
 const FOLDER = fileURLToPath(new URL("peers", import.meta.url));
-const MODULES = `${FOLDER}/node_modules`;
+/** Where npm installs them. */
+export const MODULES = `${FOLDER}/node_modules`;
 
 /** Installs the peers' exact versions with npm, unless they are there. @throws Error when it cannot. */
 export async function installPeers(): Promise<void> {

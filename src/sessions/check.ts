@@ -82,7 +82,8 @@ export function isPermission(entry: unknown): boolean {
     ACTIONS.has(entry.action as string) && DECISIONS.has(entry.decision as string) &&
     isOptionalText(entry.path) && isOptionalText(entry.permission) &&
     (entry.scope === undefined || entry.scope === "once" || entry.scope === "always") &&
-    isOptionalText(entry.granted_by) && isOptionalText(entry.covers) &&
+    (entry.origin === undefined || entry.origin === "text") && isOptionalText(entry.granted_by) &&
+    isOptionalText(entry.covers) &&
     typeof entry.timestamp === "string";
 }
 

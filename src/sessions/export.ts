@@ -22,6 +22,7 @@ export function exportMarkdown(document: SessionDocument): string {
         entry.scope,
         entry.covers && code(entry.covers),
         entry.granted_by && `by ${code(entry.granted_by)}`,
+        entry.origin && `written as ${entry.origin}`,
       ].filter(Boolean).join(", ");
       return `- ${entry.timestamp}: ${code(entry.tool)}${path}: ${entry.action}, ` +
         `${entry.decision}${grant === "" ? "" : ` (${grant})`}`;

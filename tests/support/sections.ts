@@ -396,6 +396,14 @@ export const SECTIONS: Section[] = [
       },
       {
         what:
+          "`apply_patch` is in addition to the table. A command of `run_command` that is `apply_patch` alone is its call.",
+        why:
+          "Some models are trained on this format, and write it where it is not offered, too. It is an edit with a diff, and no command.",
+        test:
+          "a command that is apply_patch alone is the call of the tool, and is decided as an edit",
+      },
+      {
+        what:
           "A tool's handler gets the configuration with its context, and not as an argument `_config`.",
         why:
           "TypeScript has no keyword arguments, and the context is typed. An argument of that name is dropped.",

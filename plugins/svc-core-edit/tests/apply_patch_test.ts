@@ -299,7 +299,7 @@ Deno.test("each path of a patch goes through the policy: one that is protected o
   }
 });
 
-Deno.test("a command that is apply_patch alone is the call of the tool, and is decided as an edit [5.3]", async () => {
+Deno.test("a command that is apply_patch alone is the call of the tool, and is decided as an edit [4.8, 5.3]", async () => {
   const inner = INPUT.replaceAll("a.txt", "A.txt");
   const commands: [command: string, args: Record<string, unknown>, runs: boolean][] = [
     [`apply_patch <<'EOF'\n${INPUT}\nEOF\n`, {}, true],

@@ -237,6 +237,23 @@ function casesOf(sample: Sample): Case[] {
     next: `${edited}\n`,
     wanted: file.replace("it's", "it was"),
   });
+  const alike: [name: string, theirs: string, mine: string, same: boolean][] = [
+    ["other dashes", "it\u2013s", "it-s", true],
+    ["other double quotation marks", "it \u201cis\u201d", 'it "is"', true],
+    ["a character without width", "it\u200bs", "its", true],
+    ["a composed character", "caf\u00e9", "cafe\u0301", true],
+    ["a ligature", "\ufb01ts", "fits", false],
+    ["a wide character", "\uff49ts", "its", false],
+    ["a superscript", "it\u00b2", "it2", false],
+  ];
+  for (const [name, theirs, mine, same] of alike) {
+    add(name, {
+      file: file.replace("it's", theirs),
+      old: `${quoted.replace("it's", mine)}\n`,
+      next: `${edited}\n`,
+      wanted: same ? file.replace("it's", "it was") : undefined,
+    });
+  }
   if (quoted.trim().includes(" ")) {
     add("a space that does not break", {
       file: file.replace(quoted, quoted.replace(/(?<=\S) (?=\S)/, "\u00a0")),
@@ -278,6 +295,14 @@ function casesOf(sample: Sample): Case[] {
   const refused = (name: string, from: string, more: Partial<Case> = {}) =>
     add(name, { old: from, wanted: undefined, ...more });
   refused("another word", old.replace(/\b(sum|cart|item|run|color|li)\b/, "other"));
+  refused("numbers that do not rise", lines(old, (line, i) => `${99 - i}|${line}`));
+  const indents = [...new Set(rowsOf(old).map((line) => /^[ \t]*/.exec(line)![0]))]
+    .sort((one, other) => one.length - other.length);
+  const turned = (line: string) => {
+    const own = /^[ \t]*/.exec(line)![0];
+    return indents.at(-1 - indents.indexOf(own))! + line.slice(own.length);
+  };
+  refused("the indentation in another order", rowsOf(old).map(turned).join("\n") + "\n");
   refused("upper case", old.toUpperCase());
   refused("two blanks inside", full((line) => line.replace(/(?<=\S) (?=\S)/, "  "))(old));
   refused(
@@ -309,6 +334,11 @@ function casesOf(sample: Sample): Case[] {
   });
   cases.push(...patchesOf(sample, quoted, edited));
   return cases;
+}
+
+/** The lines of a text that have any. */
+function rowsOf(text: string): string[] {
+  return text.split("\n").filter((line) => line.trim() !== "");
 }
 
 /** Patches as models write them for `apply_patch`. */

@@ -187,3 +187,37 @@ Deno.test("an edit with a huge result, or a long search for the closest line, is
   const missing = await edit(work, { old: " x\n".repeat(30_000) + "z", new: "" });
   assert.match(missing, /^Error: old does not occur in a\.txt/);
 });
+
+Deno.test("the result of file_edit says what was done to find the place, and when new is there already [4.8]", async () => {
+  await using work = await project({ "a.txt": "" });
+  const file = "if (a) {\n  b();\n  it\u2019s();\n\n  c();\n}\n";
+  const cases: [old: string, next: string, said: RegExp][] = [
+    ["    b();\n", "    d();\n", /: the indentation was adapted to the file$/],
+    [
+      "2|  b();\n3|  it\u2019s();\n",
+      "2|  d();\n3|  it\u2019s();\n",
+      /: line numbers were left out$/,
+    ],
+    [
+      "  it's();\n",
+      "  d();\n",
+      /: blanks and look-alike characters were taken as the file has them$/,
+    ],
+    [
+      "  it\u2019s();\n  c();\n",
+      "  it\u2019s();\n  d();\n",
+      /: blank lines were taken as the file has them$/,
+    ],
+    ["  b();\\n  it\u2019s();", "  d();\\n  it\u2019s();", /: one level of escapes was undone$/],
+    [
+      "  x();\n",
+      "  c();\n",
+      /^Error: .* and new does, at line 5: the edit may have been made already$/,
+    ],
+    ["if (a) {\n", "if (b) {\n", /\(1 of 1 occurrences, at line 1, \+1 -1 lines\)$/],
+  ];
+  for (const [old, next, said] of cases) {
+    await work.write("a.txt", file);
+    assert.match(await edit(work, { old, new: next }), said);
+  }
+});
