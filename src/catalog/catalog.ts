@@ -85,9 +85,11 @@ export class Catalog {
    */
   skillsBlock(names: string[]): string {
     if (names.length === 0) return "";
-    const skills = [...new Set(names)].map((name) =>
-      `### ${name}\n\n${this.need("skill", name).value.text.trim()}`
-    );
+    const skills = [...new Set(names)].map((name) => {
+      const { text, folder } = this.need("skill", name).value;
+      const files = folder === "" ? "" : `Its files are in ${folder}.\n\n`;
+      return `### ${name}\n\n${files}${text.trim()}`;
+    });
     return ["## Skills", ...skills].join("\n\n");
   }
 
@@ -150,6 +152,7 @@ export class Catalog {
     value: unknown,
     options: { replace?: boolean } = {},
   ): Promise<void> {
+    if (kind === "skill") this.#refuseFolder(scope, name);
     const { saveEntry } = await import("./write.ts");
     await saveEntry(
       { ...layerFolder(scope, this.#sources.paths), scope },
@@ -167,6 +170,7 @@ export class Catalog {
    * @throws SvcError (exit 2) `not_in_layer` when the layer does not have it, as for bundled and plugin entries
    */
   async remove(kind: Kind, scope: Scope, name: string): Promise<void> {
+    if (kind === "skill") this.#refuseFolder(scope, name);
     const { removeEntry } = await import("./write.ts");
     const found = await removeEntry(layerFolder(scope, this.#sources.paths), kind, name);
     this.#forget(kind);
@@ -203,6 +207,12 @@ export class Catalog {
     for (const kind of ["role", "team", "skill"] as const) this.#forget(kind);
   }
 
+  /** @throws SvcError `skill_folder` (exit 2) for a skill of a layer that is a folder */
+  #refuseFolder(scope: Scope, name: string): void {
+    const entry = this.#layersOf("skill").find((layer) => layer.name === scope)?.entries.get(name);
+    if (typeof entry?.folder === "string") throw isFolder(name, entry.folder);
+  }
+
   #forget(kind: Kind): void {
     this.#layers.delete(kind);
     this.#entries.delete(kind);
@@ -235,6 +245,14 @@ function notInLayer(kind: Kind, scope: Scope, { name, layers }: Entry<unknown>):
     other === undefined
       ? "What is bundled or a plugin's cannot be removed, only overridden."
       : `Remove it from the ${other} ${kind}s.`,
+  );
+}
+
+function isFolder(name: string, folder: string): SvcError {
+  return usageError(
+    "skill_folder",
+    `The skill ${name} is a folder, which svc does not change.`,
+    `Remove or edit ${folder} yourself.`,
   );
 }
 

@@ -5,6 +5,7 @@ import { isObject, merge } from "../config/key_path.ts";
 import type { Paths } from "../platform/environment.ts";
 import { errorMessage, nearest, usageError } from "../platform/error.ts";
 import { fileStamp } from "../platform/files.ts";
+import type { PluginInfo } from "../plugins/discovery.ts";
 import type { CatalogEntry, Registered } from "../plugins/hooks.ts";
 import { BUNDLED_ROLES, BUNDLED_TEAMS } from "./bundled.ts";
 import { layerFolder, readMarkdown, type Scope } from "./files.ts";
@@ -23,6 +24,13 @@ import {
   team,
   type Values,
 } from "./schema.ts";
+import {
+  readFolderSkills,
+  SKILL_FILE,
+  skillFolders,
+  type SkillRoot,
+  skillRoots,
+} from "./skills.ts";
 
 /** The entries of a layer. */
 interface LayerEntries {
@@ -46,7 +54,7 @@ type Warn = (message: string) => void;
 export interface CatalogSources {
   paths: Paths;
   /** Entries that plugins registered, in the order in which the plugins loaded. */
-  plugins?: Pick<Registered, "roles" | "teams" | "skills">;
+  plugins?: Pick<Registered, "roles" | "teams" | "skills"> & { plugins?: PluginInfo[] };
   /** Whether a role or team of the worktree takes effect, given the merged entry of the lower layers. */
   accepts: (local: LocalEntry) => boolean;
   warn: Warn;
@@ -76,10 +84,11 @@ export function readLayers(kind: Kind, sources: CatalogSources): Layer[] {
       name: "plugin",
       ...pluginEntry(kind, contribution, warn),
     })),
+    ...kind === "skill" ? pluginSkills(plugins?.plugins ?? [], warn) : [],
     ...(["global", "local"] as const).map((scope): Layer => {
       const { root, folder } = layerFolder(scope, paths);
       const layer = kind === "skill"
-        ? readSkills(root, join(folder, "skills"), warn)
+        ? readSkills({ root, folder: join(folder, "skills") }, skillRoots(scope, paths), warn)
         : readRegistry(join(folder, `${kind}s.json`), kind, warn);
       return { name: scope, ...layer };
     }),
@@ -94,8 +103,12 @@ export function layersStamp(kind: Kind, { paths }: Pick<CatalogSources, "paths">
     const { folder } = layerFolder(scope, paths);
     if (kind !== "skill") return fileStamp(join(folder, `${kind}s.json`));
     const skills = join(folder, "skills");
-    const files = markdownFiles(skills, () => {}).map((file) => fileStamp(join(skills, file)));
-    return [fileStamp(skills), ...files].join();
+    const files = markdownFiles(skills, () => {}).map((file) => join(skills, file));
+    const folders = skillRoots(scope, paths).flatMap(({ folder }) => [
+      folder,
+      ...skillFolders(folder).map((name) => join(folder, name, SKILL_FILE)),
+    ]);
+    return [...files, ...folders].map(fileStamp).join();
   }).join();
 }
 
@@ -129,8 +142,8 @@ function readRegistry(file: string, kind: Kind, warn: Warn): LayerEntries {
   return { ...accepted(kind, Object.entries(entries), file, warn), unreadable };
 }
 
-/** The skills of a folder, one in each `<name>.md`. */
-function readSkills(root: string, folder: string, warn: Warn): LayerEntries {
+/** The skills of a layer: one in each `<name>.md` of its folder, and the folders of its roots, which win. */
+function readSkills({ root, folder }: SkillRoot, roots: SkillRoot[], warn: Warn): LayerEntries {
   const skills: [string, unknown][] = [];
   for (const file of markdownFiles(folder, warn)) {
     try {
@@ -140,7 +153,28 @@ function readSkills(root: string, folder: string, warn: Warn): LayerEntries {
       warn(errorMessage(error));
     }
   }
-  return accepted("skill", skills, folder, warn);
+  return folderSkills(roots, skills, folder, warn);
+}
+
+/** @param files skills that those of the roots replace */
+function folderSkills(
+  roots: SkillRoot[],
+  files: [string, unknown][],
+  origin: string,
+  warn: Warn,
+): LayerEntries {
+  const folders = roots.flatMap((root) => readFolderSkills(root, warn));
+  const entries = folders.map(({ name, ...skill }): [string, unknown] => [name, skill]);
+  return accepted("skill", [...files, ...entries], origin, warn);
+}
+
+/** The folder `skills` of each plugin that is loaded. */
+function pluginSkills(plugins: PluginInfo[], warn: Warn): Layer[] {
+  const own = plugins.filter(({ status, path }) => status === "loaded" && path !== "");
+  return own.map(({ path }): Layer => ({
+    name: "plugin",
+    ...folderSkills([{ root: path, folder: join(path, "skills") }], [], path, warn),
+  }));
 }
 
 /** The entry that a plugin registered. */
@@ -346,8 +380,8 @@ export function complete<K extends Kind>(
       return rest;
     },
     skill: () => {
-      const { text, description } = skill.parse(raw);
-      return { description: description || firstLine(text), text } satisfies Skill;
+      const { text, description, folder, hidden } = skill.parse(raw);
+      return { description: description || firstLine(text), text, folder, hidden } satisfies Skill;
     },
   };
   return make[kind]();

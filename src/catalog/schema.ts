@@ -94,6 +94,10 @@ export const skill = z.object({
   /** Default: the text's first line. */
   description: text,
   text: z.string().check(z.minLength(1)),
+  /** The absolute path of a skill that is a folder. */
+  folder: text,
+  /** Whether only a role or a person names it. */
+  hidden: z._default(z.boolean(), false),
 });
 export type Skill = z.infer<typeof skill>;
 

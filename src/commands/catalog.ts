@@ -18,6 +18,7 @@ import {
   choice,
   command,
   type Fields,
+  multiple,
   option,
   optional,
   string,
@@ -121,8 +122,39 @@ export const skills = catalogCommand({
   fields: {},
   entryOf: () => ({}),
   entryOfFile: (text) => ({ text }),
+  more: {
+    parser: command(
+      "validate",
+      {
+        action: "validate",
+        skills: multiple(argument(nameOf("skills"))),
+        path: pathOption,
+      },
+      "Check skills that are folders by the format of agentskills.io; exit code 1 when one is at fault.",
+    ),
+    async run({ skills: named, path }, io) {
+      const { skillProblems } = await import("../catalog/skills.ts");
+      const workspace = openWorkspace(path, io);
+      await workspace.load({ skills: "all" });
+      const catalog = await workspace.catalog();
+      const all = named.length === 0
+        ? catalog.list("skill")
+        : named.map((name) => catalog.need("skill", name));
+      const folders = all.filter(({ value }) => value.folder !== "");
+      let code = 0;
+      for (const { name, value: { folder } } of folders) {
+        const problems = skillProblems(folder, name);
+        if (problems.length > 0) code = 1;
+        io.out(`${name}  ${problems.length === 0 ? "ok" : folder}\n`);
+        for (const problem of problems) io.out(`  ${stripControl(problem)}\n`);
+      }
+      if (folders.length === 0) io.note("There is no skill that is a folder with a SKILL.md.");
+      return code;
+    },
+  },
   examples: [
     "svc skills list",
+    "svc skills validate",
     "svc skills show release-notes",
     "svc skills new release-notes --file release-notes.md",
     "svc skills remove release-notes",
@@ -140,7 +172,7 @@ interface Details {
 /** The differences between the commands of roles, teams and skills. */
 export interface CatalogCommand<
   Own extends Fields,
-  More extends { action: "run" | "accept" } = never,
+  More extends { action: "run" | "accept" | "validate" } = never,
 > {
   kind: Kind;
   /** The options of `new` that hold fields of an entry. */
@@ -162,7 +194,7 @@ export interface CatalogCommand<
 /** `svc roles`, `svc teams` and `svc skills` (specification 4.7): list, show, new and remove. */
 export function catalogCommand<
   const Own extends Fields,
-  More extends { action: "run" | "accept" } = never,
+  More extends { action: "run" | "accept" | "validate" } = never,
 >(
   { kind, fields, entryOf, entryOfFile, details, more, examples }: CatalogCommand<Own, More>,
 ): Command<unknown> {
@@ -276,10 +308,10 @@ export function catalogCommand<
   });
 }
 
-function isMore<More extends { action: "run" | "accept" }>(
+function isMore<More extends { action: "run" | "accept" | "validate" }>(
   values: More | { action: string },
 ): values is More {
-  return values.action === "run" || values.action === "accept";
+  return ["run", "accept", "validate"].includes(values.action);
 }
 
 /** The JSON object that a file holds. */
@@ -321,7 +353,7 @@ function copyOf(catalog: Catalog, kind: Kind, name: string): Record<string, unkn
     const entry = catalog.need(kind, name);
     const fields = Object.entries(entry.value).filter(([, value]) => !isEmpty(value));
     return Object.fromEntries(
-      fields.filter(([field]) => field !== "instructions" && field !== "accepted"),
+      fields.filter(([field]) => !["instructions", "accepted", "folder", "hidden"].includes(field)),
     );
   }
   throw usageError(

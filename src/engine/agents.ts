@@ -289,10 +289,14 @@ export class Agents {
     this.#caller = caller;
   }
 
-  /** The roles and teams that can work for the caller, for its prompt; see {@linkcode directory}. */
-  async directory(listed: { role: boolean; team: boolean }): Promise<string> {
-    if (this.#caller.lineage.length > MAX_DEPTH || !(listed.role || listed.team)) return "";
-    return directory(await this.workspace.catalog(), listed);
+  /** The roles and teams that can work for the caller, and its skills, for its prompt; see {@linkcode directory}. */
+  async directory(listed: { role: boolean; team: boolean; skill: boolean }): Promise<string> {
+    const starts = this.#caller.lineage.length <= MAX_DEPTH;
+    const { skill } = listed;
+    const [role, team] = [starts && listed.role, starts && listed.team];
+    if (!(role || team || skill)) return "";
+    const { worktree } = this.workspace.paths;
+    return directory(await this.workspace.catalog(), { role, team, skill }, worktree);
   }
 
   /** Names of the teams that the caller works in, the outermost first. */

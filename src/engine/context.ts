@@ -1,3 +1,4 @@
+import { stripControl } from "../platform/terminal.ts";
 import type { Catalog, RolePrompt } from "../catalog/catalog.ts";
 import type { Entry } from "../catalog/layers.ts";
 import { exists } from "../platform/files.ts";
@@ -158,7 +159,14 @@ export class ProviderContext {
       offered.filter(({ permission }) => !refused.includes(permission))
         .map((tool) => coreTool(tool)?.lists),
     );
-    const others = await links.directory({ role: listed.has("role"), team: listed.has("team") });
+    const reads = offered.some(({ name, permission }) =>
+      name === "file_read" && !refused.includes(permission)
+    );
+    const others = await links.directory({
+      role: listed.has("role"),
+      team: listed.has("team"),
+      skill: reads,
+    });
     const { mode } = settings;
     return systemPrompt({
       worktree,
@@ -244,16 +252,75 @@ function modeInstruction(config: ConfigView, mode: string): string {
 /** Bytes of an instructions file that are read at most. */
 const MAX_INSTRUCTIONS = 4 * 1024 * 1024;
 
-/** The project's instructions file (`project_instructions`), cut at its cap; links out are ignored. */
+/**
+ * Finds the instructions files in the folders of the files that a turn touches. Each is given to the model once, as
+ * long as the conversation still has it.
+ */
+export class NestedInstructions {
+  readonly #agent: AgentScope;
+  readonly #conversation: Conversation;
+  /** The folders that this turn has looked at, relative to the worktree. */
+  readonly #seen = new Set<string>();
+
+  constructor(agent: AgentScope, conversation: Conversation) {
+    this.#agent = agent;
+    this.#conversation = conversation;
+  }
+
+  /** Notes for the model after calls with these paths. A file of the worktree itself has none. */
+  notes(paths: unknown[]): { notes: string[]; warnings: string[] } {
+    const { rights: { guard }, config } = this.#agent;
+    const name: string = config.get("project_instructions");
+    const notes: string[] = [];
+    const warnings: string[] = [];
+    if (!/^[\w.-]+$/.test(name)) return { notes, warnings };
+    const warn = (message: string) => void warnings.push(message);
+    for (const path of paths) {
+      if (typeof path !== "string" || !path.includes("/")) continue;
+      for (const folder of this.#foldersOf(path)) {
+        const file = `${folder}/${name}`;
+        const heading = `Instructions of ${file}, for the files in ${folder}:\n`;
+        if (this.#conversation.entries.some(({ message }) => startsWith(message, heading))) {
+          continue;
+        }
+        const text = projectInstructions(guard, config, warn, file);
+        if (text !== "") notes.push(`${heading}\n${text}`);
+      }
+    }
+    return { notes, warnings };
+  }
+
+  /** The folders from the worktree to a file that were not looked at before, the outermost first. */
+  #foldersOf(path: string): string[] {
+    const { guard } = this.#agent.rights;
+    try {
+      const { real, inside } = guard.locate(path);
+      if (!inside) return [];
+      const names = real.slice(guard.worktree.length + 1).split("/").slice(0, -1);
+      const folders = names.map((_, i) => names.slice(0, i + 1).join("/"))
+        .filter((folder) => !this.#seen.has(folder));
+      for (const folder of folders) this.#seen.add(folder);
+      return folders;
+    } catch {
+      return []; // the call has failed with the reason
+    }
+  }
+}
+
+function startsWith({ role, content }: ChatMessage, heading: string): boolean {
+  return role === "user" && typeof content === "string" && content.startsWith(heading);
+}
+
+/** An instructions file (`project_instructions`), cut at its cap; links out are ignored. */
 function projectInstructions(
   guard: WorktreeGuard,
   config: ConfigView,
   warn: (message: string) => void,
+  name: string = config.get("project_instructions"),
 ): string {
-  const name: string = config.get("project_instructions");
   if (name === "") return "";
   // Most worktrees have no such file, and a link that leads out is none of these names.
-  if (/^[\w.-]+$/.test(name) && !exists(`${guard.worktree}/${name}`)) return "";
+  if (/^[\w./-]+$/.test(name) && !exists(`${guard.worktree}/${name}`)) return "";
   const cap: number = config.get("project_instructions_max_chars");
   try {
     const { real, inside, protected: guarded } = guard.locate(name);
@@ -294,20 +361,44 @@ const MOST = 40;
 const LONGEST = 120;
 
 /**
- * The roles and teams that can work for an agent, a line each, as a section of its system prompt. Broken entries
- * are left out. Empty when there are none.
+ * The roles and teams that can work for an agent, and the skills that it can read, a line each, as sections of its
+ * system prompt. Broken entries are left out. Empty when there are none.
  *
  * @param listed the kinds of entries that the agent has a tool for
  */
 export function directory(
   catalog: Catalog,
-  listed: { role: boolean; team: boolean },
+  { role, team, skill }: { role: boolean; team: boolean; skill: boolean },
+  worktree: string,
 ): string {
-  const sections = [
-    ...listed.role ? lines("Roles, for delegate:", catalog.list("role")) : [],
-    ...listed.team ? lines("Teams, for team:", catalog.list("team")) : [],
+  const workers = [
+    ...role ? lines("Roles, for delegate:", catalog.list("role")) : [],
+    ...team ? lines("Teams, for team:", catalog.list("team")) : [],
   ];
-  return sections.length === 0 ? "" : `## Who can work for you\n\n${sections.join("\n\n")}`;
+  return [
+    ...workers.length === 0 ? [] : [`## Who can work for you\n\n${workers.join("\n\n")}`],
+    ...skill ? skillLines(catalog, worktree) : [],
+  ].join("\n\n");
+}
+
+/** Characters of all lines about skills, and of the description of one. */
+const MOST_SKILLS = 12_000;
+const LONGEST_SKILL = 1024;
+
+/** The skills that are folders: their texts are read when they are needed. */
+function skillLines(catalog: Catalog, worktree: string): string[] {
+  const skills = catalog.list("skill").filter(({ value }) => value.folder !== "" && !value.hidden);
+  if (skills.length === 0) return [];
+  let size = 0;
+  const shown = skills.map(({ name, value: { description, folder } }) => {
+    const at = folder.startsWith(`${worktree}/`) ? folder.slice(worktree.length + 1) : folder;
+    return `- ${name}: ${short(description, LONGEST_SKILL)} (${at}/SKILL.md)`;
+  }).filter((line) => (size += line.length) <= MOST_SKILLS);
+  const rest = skills.length - shown.length;
+  const heading =
+    "## Skills to read\n\nWhen a task is what one of these is for, first read its file and " +
+    "follow it. Paths in it start at its folder.";
+  return [[heading, "", ...shown, ...rest > 0 ? [`- and ${rest} more`] : []].join("\n")];
 }
 
 function lines(heading: string, entries: Entry<{ description: string }>[]): string[] {
@@ -320,7 +411,7 @@ function lines(heading: string, entries: Entry<{ description: string }>[]): stri
   return [[heading, ...shown, ...rest > 0 ? [`- and ${rest} more`] : []].join("\n")];
 }
 
-function short(text: string): string {
-  const line = text.replace(/\s+/g, " ").trim();
-  return line.length <= LONGEST ? line : `${line.slice(0, LONGEST).toWellFormed()}...`;
+function short(text: string, most = LONGEST): string {
+  const line = stripControl(text).replace(/\s+/g, " ").trim();
+  return line.length <= most ? line : `${line.slice(0, most).toWellFormed()}...`;
 }

@@ -83,7 +83,7 @@ interface PromptSources {
 /** An agent's relations: to those that it can start, and to those that it can ask. */
 export interface AgentLinks {
   /** The section of the system prompt about these entries of the catalog; empty when there are none. */
-  directory(listed: { role: boolean; team: boolean }): Promise<string>;
+  directory(listed: { role: boolean; team: boolean; skill: boolean }): Promise<string>;
   /** The categories among these for which the agent can be granted a permission. */
   obtainable(categories: string[]): string[];
   /** What a call of a core tool can do for the agent. */

@@ -1,6 +1,6 @@
 import { errorMessage } from "../platform/error.ts";
 import type { ToolDefinition } from "../plugins/api.ts";
-import { actionOf, Policy } from "../policy/policy.ts";
+import { actionOf, pathsOf, Policy } from "../policy/policy.ts";
 import type { NewAttachment } from "../sessions/attachments.ts";
 import type { NewPart } from "../sessions/schema.ts";
 import type { Session, TurnLog } from "../sessions/session.ts";
@@ -9,7 +9,7 @@ import { Account, startDeadline, turnTimeout } from "./budget.ts";
 import { mayChange } from "./changes.ts";
 import type { Checker } from "./checker.ts";
 import { checkedRounds, type CheckedScope, withAnswer } from "./checks.ts";
-import { ProviderContext } from "./context.ts";
+import { NestedInstructions, ProviderContext } from "./context.ts";
 import { LoggedTurn } from "./conversation.ts";
 import {
   addRefused,
@@ -358,6 +358,7 @@ async function* runRounds(
 ): AsyncGenerator<TurnEvent, Reply | undefined> {
   const { agent: { session, run, meter }, tools, signal, result, checker, counted, models } = scope;
   const { most } = counted;
+  const nested = new NestedInstructions(scope.agent, context.conversation);
   let refusals = 0;
   for (;; counted.round++) {
     yield* takeMessages(scope);
@@ -386,6 +387,13 @@ async function* runRounds(
     const batch = yield* (await import("./call.ts")).runCalls(reply, { ...scope, room });
     const complaints = await checker?.endRound() ?? "";
     if (complaints !== "") scope.log.append({ type: "user", text: complaints });
+    const touched = batch.calls.flatMap(({ name, arguments: args, refused }) => {
+      const tool = refused ? undefined : tools.find(name);
+      return tool === undefined ? [] : pathsOf(tool, args);
+    });
+    const { notes, warnings } = nested.notes(touched);
+    for (const text of notes) scope.log.append({ type: "user", text });
+    for (const message of warnings) yield { type: "notice", run, level: "warning", message };
     result.tool_calls.push(...batch.calls);
     addRefused(result, batch.refused);
     result.denied.push(...batch.denied);

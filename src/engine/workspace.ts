@@ -127,6 +127,8 @@ export class Workspace {
   readonly #mask = new SecretMask();
   /** When the use of a backend was last noted, by provider and model. */
   readonly #noted = new Map<string, number>();
+  /** The folders outside of the worktree that skills may be read from. */
+  readonly #skills: string[];
   #catalog: Promise<Catalog> | undefined;
 
   private constructor(request: WorkspaceRequest, paths: Paths, config: Config, trust: Trust) {
@@ -137,7 +139,12 @@ export class Workspace {
     this.environment = request.environment;
     this.warn = request.warn ?? (() => {});
     const tokens = config.get("serve.token_file");
-    this.guard = new WorktreeGuard({ ...paths, secrets: tokens === "" ? [] : [tokens] });
+    this.#skills = [join(paths.user, "skills"), join(paths.user, "..", "..", ".agents", "skills")];
+    this.guard = new WorktreeGuard({
+      ...paths,
+      skills: this.#skills,
+      secrets: tokens === "" ? [] : [tokens],
+    });
     this.sandbox = new Sandbox({
       worktree: paths.worktree,
       environment: this.environment,
@@ -236,6 +243,9 @@ export class Workspace {
     await loadTelemetry();
     const contributions = await this.#plugins.load(needs, external);
     this.#catalog = undefined; // it may have been read before the plugins added to it
+    for (const { status, path } of contributions.plugins) {
+      if (status === "loaded" && path !== "") this.#skills.push(join(path, "skills"));
+    }
     return contributions;
   }
 

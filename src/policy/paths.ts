@@ -21,6 +21,8 @@ export interface Location {
    * approval opens them for writing.
    */
   sealed: boolean;
+  /** Whether it belongs to a skill outside of the worktree, which may be read. */
+  skill: boolean;
   /** Whether it is what a session keeps of results, which the agent's own tools gave it. */
   kept: boolean;
 }
@@ -36,6 +38,8 @@ export interface GuardOptions {
   secrets?: string[];
   /** Whether the agent is immutable (specification 5.3.9). Default: no. */
   sealed?: boolean;
+  /** Folders of skills. Default: none. */
+  skills?: readonly string[];
   /** The agent's session and its ancestors: what they keep of results can be read. Default: none. */
   lineage?: readonly string[];
 }
@@ -116,7 +120,8 @@ class CallPaths implements ToolPaths {
   }
 
   contains(path: string): boolean {
-    const inside = within(this.worktree, path) || this.#isApproved(path);
+    const inside = within(this.worktree, path) || this.#isApproved(path) ||
+      this.#context.isSkill(path);
     return inside && this.#context.protection(path) !== "read";
   }
 
@@ -124,7 +129,7 @@ class CallPaths implements ToolPaths {
   resolve(path: string): string {
     const { real, inside, protected: protection } = this.#context.locate(path);
     if (protection === "read") throw refused(`${path} ${this.#context.closedBecause(real)}`);
-    if (inside || this.#isApproved(real)) return real;
+    if (inside || this.#isApproved(real) || this.#context.isSkill(real)) return real;
     throw refused(`${path} leads outside the worktree, to ${real}, and was not approved`);
   }
 
@@ -180,9 +185,10 @@ class CallPaths implements ToolPaths {
     if (this.#context.isSealed(real)) {
       throw refused(`${path} is svc's own, which this agent cannot change`);
     }
-    if (this.#context.protection(real) === false) return;
+    if (this.#context.protection(real) === false && !this.#context.isSkill(real)) return;
     const approved = this.#approved.some((root) =>
-      within(root, real) && this.#context.protection(root) !== false
+      within(root, real) &&
+      (this.#context.protection(root) !== false || this.#context.isSkill(root))
     );
     if (!approved) throw refused(`${path} is protected, and changing it was not approved`);
   }
@@ -202,14 +208,17 @@ export class PathContext {
   readonly #sealed: boolean;
   readonly #state: string;
   readonly #lineage: readonly string[];
+  readonly #skills: readonly string[];
   readonly #heads = new Map<string, boolean>();
   readonly #keyFiles: string[];
   #keys: Deno.FileInfo[] | undefined;
 
   constructor(
-    { worktree, state, user, secrets: further = [], sealed = false, lineage = [] }: GuardOptions,
+    { worktree, state, user, secrets: further = [], sealed = false, skills = [], lineage = [] }:
+      GuardOptions,
   ) {
     this.worktree = worktree;
+    this.#skills = skills;
     this.#state = state;
     this.#lineage = lineage;
     const realUser = realFolder(worktree, user);
@@ -232,7 +241,14 @@ export class PathContext {
     const real = realPath(this.worktree, path);
     const inside = within(this.worktree, real);
     const kept = this.#keptBy(real) === "own";
-    return { real, inside, protected: this.protection(real), sealed: this.isSealed(real), kept };
+    return {
+      real,
+      inside,
+      protected: this.protection(real),
+      sealed: this.isSealed(real),
+      skill: this.isSkill(real),
+      kept,
+    };
   }
 
   /**
@@ -282,6 +298,12 @@ export class PathContext {
     const isState = this.#names(real).includes(".svc") ||
       this.#own.some((root) => within(root, path));
     return isState ? "other" : undefined;
+  }
+
+  /** See {@linkcode Location.skill}. */
+  isSkill(real: string): boolean {
+    if (within(this.worktree, real)) return false;
+    return this.#skills.some((folder) => within(realPathOrName(this.worktree, folder), real));
   }
 
   /** See {@linkcode Location.sealed}. */

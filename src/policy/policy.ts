@@ -274,7 +274,7 @@ function pathAnswer(
   if (typeof value !== "string") return answer("deny", "a path argument is not a string");
   const shown = JSON.stringify(value.slice(0, 200));
   try {
-    const { real, inside, protected: protection, sealed, kept } = context.locate(value);
+    const { real, inside, protected: protection, sealed, skill, kept } = context.locate(value);
     if (protection === "read") {
       return answer("deny", `${shown} ${context.closedBecause(real)}`);
     }
@@ -282,7 +282,9 @@ function pathAnswer(
     if (sealed && !reads) {
       return answer("deny", `${shown} is svc's own, which this agent cannot change`);
     }
-    if (!inside) return answer("ask", `${shown} is outside the worktree`, real);
+    if (!inside && !(skill && reads)) {
+      return answer("ask", `${shown} is outside the worktree`, real);
+    }
     if (protection === "write" && !reads) return answer("ask", `${shown} is protected`, real);
     return { ...answer("allow", "", real), kept };
   } catch (error) {
