@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { dirname } from "node:path";
+import { Conversation } from "../../src/engine/conversation.ts";
 import type { ChatMessage } from "../../src/plugins/api.ts";
+import type { Part } from "../../src/sessions/schema.ts";
 import { agent, collect, results } from "../support/agent.ts";
 import { call, calls, httpError, say } from "../support/backend.ts";
 
@@ -105,4 +107,33 @@ Deno.test("an image that is too large is named, and images count in the estimate
   const lines = Deno.readTextFileSync(`${usage}/${file!.name}`).trim().split("\n")
     .map((line) => JSON.parse(line));
   assert.ok(lines.at(-1).chars - lines.at(-2).chars > 10_000, "two images");
+});
+
+Deno.test("images are left out with the older results to make room", () => {
+  const stamp = { timestamp: "" };
+  const attachments = [{ name: "a.png", digest: "0", bytes: 3, media_type: "image/png" }];
+  const head = {
+    started_at: "",
+    ended_at: "",
+    mode: "",
+    reasoning: false,
+    model: "m",
+    provider: "p",
+  };
+  const conversation = new Conversation([], { model: "m", provider: "p" }, () => PNG);
+  conversation.begin({ ...head, index: 1 });
+  conversation.append({ type: "user", text: "go" });
+  conversation.append({
+    ...{ type: "tool", name: "t", input: {}, output: "shown", is_error: false },
+    call: { id: "c" },
+    attachments,
+    ...stamp,
+  } as Part);
+  assert.equal(conversation.messages().at(-1)!.images!.length, 1);
+  conversation.append({ type: "command", text: "/compact", results_max: 0, results_from: 2 });
+  const { content, images } = conversation.messages().at(-1)!;
+  assert.deepEqual([content, images], [
+    "shown\n[The images of this result were left out to make room.]",
+    undefined,
+  ]);
 });

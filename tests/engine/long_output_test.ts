@@ -5,6 +5,7 @@ import { Attachments } from "../../src/sessions/attachments.ts";
 import { agent, collect, results } from "../support/agent.ts";
 import { call, calls, say, usage } from "../support/backend.ts";
 import { project } from "../support/project.ts";
+import { tool } from "../support/tool.ts";
 
 const LINES = Array.from({ length: 3000 }, (_, i) => `line ${i}`).join("\n");
 const files = { "print.sh": `seq -f 'line %g' 0 2999; echo the end\n` };
@@ -133,6 +134,41 @@ Deno.test("the results of a reply share half of the window that is left", async 
   }
   // A tool that can be called for the rest gives no more than there is space for.
   assert.match(outputs[2], /the result limit is reached; continue with offset \d+\)$/);
+});
+
+Deno.test("long results of MCP tools and web pages are kept too; a line of any length can be read", async () => {
+  const page = Array.from({ length: 2000 }, (_, i) => `word ${i}\n`).join("");
+  await using server = Deno.serve(
+    { port: 0, hostname: "127.0.0.1", onListen() {} },
+    () => new Response(page, { headers: { "content-type": "text/plain" } }),
+  );
+  const line = JSON.stringify(Array.from({ length: 5000 }, (_, i) => `item ${i}`));
+  const replies = calls([
+    ["files.list", {}],
+    ["web_fetch", { url: `http://127.0.0.1:${server.addr.port}/` }],
+  ]);
+  const item = { pattern: "item 2500", path: "" };
+  const word = { pattern: "word 1000$", path: "" };
+  await using it = await agent([
+    replies,
+    say("had"),
+    calls([["grep", item], ["grep", word]]),
+    say("ok"),
+  ], {
+    config: {
+      ...config,
+      "web.allow_private": ["127.0.0.1"],
+      tool_permission: { web: "allow", mcp: "allow" },
+    },
+  });
+  const listing = tool({ name: "files.list", permission: "mcp", handler: () => line });
+  it.workspace.tools.register(listing, "svc-core-mcp");
+  const [items, words] = results((await it.turn("get")).events) as [string, string];
+  item.path = pathIn(items);
+  word.path = pathIn(words);
+  const found = results((await it.turn("search")).events) as [string, string];
+  assert.match(found[0], /item 2500/);
+  assert.match(found[1], /: word 1000$/);
 });
 
 Deno.test("later processes send the bytes of results that the log has only a part of", async () => {
