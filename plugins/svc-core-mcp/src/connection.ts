@@ -12,7 +12,7 @@ import type {
   ToolDefinition,
 } from "../../../src/plugins/api.ts";
 import { concealer, type Opened, openServer, withTrouble } from "./client.ts";
-import { cleanLine, importTool, resultText } from "./imported_tools.ts";
+import { attachImages, cleanLine, importTool, resultText } from "./imported_tools.ts";
 import type { ServerSettings } from "./servers.ts";
 
 /** Tools of one server at most, and pages of its listing. */
@@ -183,7 +183,7 @@ export class Connection {
   async #call(
     tool: Tool,
     args: ToolArguments,
-    { signal, progress, trace = {} }: ToolContext,
+    { signal, progress, trace = {}, attach }: ToolContext,
   ): Promise<string> {
     await this.ready();
     const client = this.#opened?.client;
@@ -209,6 +209,7 @@ export class Connection {
         onprogress,
       };
       const result = await client.callTool(params, options);
+      if (attach) await attachImages(result as CallToolResult, tool.name, attach);
       return this.#conceal(resultText(result as CallToolResult));
     } catch (error) {
       if (isForgotten(error)) {

@@ -1,5 +1,10 @@
 import type { CallToolResult } from "@modelcontextprotocol/client";
-import type { ParameterSchema, ToolArguments, ToolDefinition } from "../../../src/plugins/api.ts";
+import type {
+  ParameterSchema,
+  ToolArguments,
+  ToolContext,
+  ToolDefinition,
+} from "../../../src/plugins/api.ts";
 
 /** A tool as a server lists it, untrusted. */
 interface ListedTool {
@@ -116,6 +121,25 @@ export function resultText(result: CallToolResult): string {
   if (blocks.length === 0 && data !== undefined) blocks.push(JSON.stringify(data, null, 2));
   const text = blocks.join("\n") || "(no content)";
   return result.isError && !text.startsWith("Error:") ? `Error: ${text}` : text;
+}
+
+/** Images of one result that are shown. */
+const MAX_IMAGES = 10;
+
+/** Gives the model the images of a result. One that it cannot be given is in the text by its type and size. */
+export async function attachImages(
+  { content }: CallToolResult,
+  name: string,
+  attach: NonNullable<ToolContext["attach"]>,
+): Promise<void> {
+  const images = content.filter((block) => block.type === "image");
+  for (const { data, mimeType } of images.slice(0, MAX_IMAGES)) {
+    try {
+      await attach(`${name} (${mimeType})`, Uint8Array.fromBase64(data));
+    } catch {
+      // no base64, too large, or a type that no model takes
+    }
+  }
 }
 
 function blockText(block: CallToolResult["content"][number]): string {

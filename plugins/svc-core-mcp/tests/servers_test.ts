@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { toolContext } from "../../../tests/support/tool_context.ts";
 import { fromNpm, imported } from "./support.ts";
 
 Deno.test("server-everything: its tools are imported and called [4.3]", async () => {
@@ -11,6 +12,11 @@ Deno.test("server-everything: its tools are imported and called [4.3]", async ()
   assert.equal(await at.call("everything.get-sum", { a: 2, b: 40 }), "The sum of 2 and 40 is 42.");
   const image = await at.call("everything.get-tiny-image");
   assert.match(image, /\[image image\/png, \d+ bytes\]/);
+  const shown: string[] = [];
+  const attach = (name: string) => Promise.resolve(void shown.push(name));
+  const context = { ...toolContext({ worktree: at.project.path }), attach };
+  await at.tool("everything.get-tiny-image").handler({}, context);
+  assert.deepEqual(shown, ["get-tiny-image (image/png)"]);
   assert.match(await at.call("everything.get-sum", { a: "x" }), /^Error: /);
   const data = await at.call("everything.get-structured-content", { location: "Chicago" });
   assert.equal(typeof JSON.parse(data).temperature, "number");
