@@ -13,6 +13,17 @@ export interface NewAttachment {
   content: Uint8Array<ArrayBuffer>;
 }
 
+/** Bytes of what tools gave that a session keeps; the oldest is removed first. */
+export const MOST_KEPT = 64 * 1024 * 1024;
+
+/** The names of the texts that a result says are kept (see `withoutMiddle`). */
+export function keptTexts(result: string): Set<string> {
+  const named = result.matchAll(
+    /; the whole is in \S+\/([\da-f]{16}\.txt), for file_read and grep/g,
+  );
+  return new Set(Array.from(named, ([, name]) => name!));
+}
+
 /** Characters of a text that are kept, and of one of its lines: `file_read` shows no more of a line. */
 const LONGEST_TEXT = 8_000_000;
 const LONGEST_LINE = /[^\n]{1000}(?=[^\n])/gu;
@@ -46,10 +57,10 @@ export class Attachments {
     return this.#write(`${(await digestOf(content)).slice(0, 16)}.txt`, content);
   }
 
-  /** The content; undefined when the file is gone. */
+  /** The content, also of a text by its name; undefined when the file is gone. */
   read({ digest }: Pick<Attachment, "digest">): Uint8Array | undefined {
     try {
-      if (!/^[\da-f]{64}$/.test(digest)) return undefined;
+      if (!/^(?:[\da-f]{64}|[\da-f]{16}\.txt)$/.test(digest)) return undefined;
       using file = openRegular(join(this.#folder, digest), { read: true })?.file;
       if (file === undefined) return undefined;
       const content = new Uint8Array(file.statSync().size);

@@ -5,7 +5,7 @@ import { decode, type LogState, ownerGone } from "./document.ts";
 import { type HeldFile, hold, infoIfSame, type LogPaths, openRegular } from "./files.ts";
 import type { Operation } from "./journal.ts";
 import { type LogFile, type SharedLog, writeError } from "./log_file.ts";
-import { Attachments } from "./attachments.ts";
+import { Attachments, MOST_KEPT } from "./attachments.ts";
 import { LeftOutResults } from "./results.ts";
 import type {
   NewPart,
@@ -15,9 +15,6 @@ import type {
   Turn,
   TurnStatus,
 } from "./schema.ts";
-
-/** Bytes of what tools gave that a session keeps; the oldest is removed first. */
-const MOST_KEPT = 64 * 1024 * 1024;
 
 /** Milliseconds between the attempts of a waiting handle to get the turn lock. */
 const TURN_POLL = 50;

@@ -11,7 +11,7 @@ import type {
   SharedStore,
   StoreLink,
 } from "../store/port.ts";
-import { Attachments } from "./attachments.ts";
+import { Attachments, keptTexts, MOST_KEPT } from "./attachments.ts";
 import { decode, type LogState } from "./document.ts";
 import type { LogPaths } from "./files.ts";
 import type { Operation } from "./journal.ts";
@@ -33,6 +33,9 @@ import {
 const POLL = 10;
 /** Characters of the operations that are applied to a copy, or sent to the store, at a time. */
 const CHUNK = 1024 * 1024;
+
+/** How the name of a content begins that a tool gave. */
+const KEPT = "kept/";
 
 /** The copies of the sessions in the files of one worktree. */
 export interface Copies {
@@ -277,12 +280,16 @@ class OpenCopy implements Disposable {
   }
 
   async #keep(contents: AsyncIterable<SessionContent>): Promise<void> {
-    const { results, attached } = this.#copies.paths(this.#name);
+    const { results, attached, kept } = this.#copies.paths(this.#name);
+    const given = new Attachments(kept, MOST_KEPT);
     for await (const { name, content } of contents) {
       if (name.startsWith("result/")) {
         new LeftOutResults(results).append(JSON.parse(new TextDecoder().decode(content)));
+      } else if (name.startsWith(KEPT) && name.endsWith(".txt")) {
+        await given.keepText(new TextDecoder().decode(content));
       } else {
-        await new Attachments(attached).keep({ name, content: new Uint8Array(content) });
+        const into = name.startsWith(KEPT) ? given : new Attachments(attached);
+        await into.keep({ name, content: new Uint8Array(content) });
       }
     }
   }
@@ -406,23 +413,33 @@ class HeldSession implements SharedSession {
   }
 
   leftOut(result: LeftOut): void {
+    const { kept } = this.#host.copies.paths(this.#name);
+    this.#attachFrom(kept, keptTexts(result.sent), KEPT);
     this.#contents.push(() => ({
       name: `result/${result.turn}/${result.part}`,
       content: new TextEncoder().encode(JSON.stringify(result)),
     }));
   }
 
-  /** Has the attachments of parts sent. */
+  /** Has the attachments of parts sent, and the whole of results that are too long. */
   #attach(parts: readonly Part[]): void {
+    const { attached, kept } = this.#host.copies.paths(this.#name);
+    const digests = ({ attachments = [] }: Part & { type: "user" | "tool" }) =>
+      attachments.map(({ digest }) => digest);
     for (const part of parts) {
-      if (part.type !== "user" || part.attachments === undefined) continue;
-      const kept = new Attachments(this.#host.copies.paths(this.#name).attached);
-      for (const { digest } of part.attachments) {
-        this.#contents.push(() => {
-          const content = kept.read({ digest });
-          return content && { name: digest, content };
-        });
-      }
+      if (part.type === "user") this.#attachFrom(attached, digests(part));
+      if (part.type !== "tool") continue;
+      this.#attachFrom(kept, [...digests(part), ...keptTexts(part.output)], KEPT);
+    }
+  }
+
+  #attachFrom(folder: string, names: Iterable<string>, prefix = ""): void {
+    const from = new Attachments(folder);
+    for (const digest of names) {
+      this.#contents.push(() => {
+        const content = from.read({ digest });
+        return content && { name: prefix + digest, content };
+      });
     }
   }
 

@@ -617,9 +617,9 @@ export class SessionStore {
           writeFileAtomic(document, text);
         },
         drop: (name) => {
-          const { journal, document, results, attached } = logPaths(this.#directory, name);
+          const { journal, document, results, attached, kept } = logPaths(this.#directory, name);
           for (const path of [journal, results, document]) removeIfExists(path);
-          removeTree(attached);
+          for (const folder of [attached, kept]) removeTree(folder);
         },
       }, this.#clock)
     );

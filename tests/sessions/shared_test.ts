@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { basename } from "node:path";
 import fc from "fast-check";
 import type { Session, TurnLog } from "../../src/sessions/session.ts";
 import { filePostgres } from "../support/postgres.ts";
@@ -385,6 +386,44 @@ story(
     assert.deepEqual(await sentOf(other, "x"), []);
   },
 );
+
+story("images and the whole of long results come to another machine too", async (url) => {
+  await using one = machine(url);
+  await using other = machine(url);
+  const session = one.sessions.open("x");
+  const log = await begin(session);
+  const image = await session.kept.keep({
+    name: "a.png",
+    media_type: "image/png",
+    content: new Uint8Array([1, 2, 3]),
+  });
+  const texts = await Promise.all(
+    ["logged ", "left out "].map((text) => session.kept.keepText(text.repeat(1000))),
+  );
+  const [logged, sent] = texts.map((path) =>
+    `a ... (9 left out; the whole is in ${path}, for file_read and grep)`
+  );
+  const tool = { type: "tool" as const, name: "t", input: {}, is_error: false };
+  log.append({ ...tool, output: logged!, attachments: [image] });
+  session.results.append({ turn: log.index, part: 1, output: "[left out]", sent: sent! });
+  log.append({ ...tool, output: "[left out]" });
+  log.end("ok");
+  await session.flush();
+  session.close();
+  await other.sessions.current("x");
+  const names = [image.digest, ...texts.map((path) => basename(path))].sort();
+  const kept = `${other.directory}/.x.kept`;
+  assert.deepEqual(Array.from(Deno.readDirSync(kept), ({ name }) => name).sort(), names);
+  for (const name of names) {
+    assert.deepEqual(
+      Deno.readFileSync(`${kept}/${name}`),
+      Deno.readFileSync(`${one.directory}/.x.kept/${name}`),
+    );
+  }
+  assert.equal(await one.sessions.delete("x"), true);
+  await other.sessions.current("x");
+  assert.throws(() => Deno.statSync(kept), Deno.errors.NotFound);
+});
 
 story("what a machine kept for a turn that another has taken over stays out", async (url) => {
   await using one = machine(url);
