@@ -103,7 +103,6 @@ class Editor {
       .onRequest("session/load", ({ params, client }) =>
         answered(async () => {
           const session = await this.#open(params, client);
-          await session.load();
           await session.replay();
           return await ready(session);
         }))
@@ -188,9 +187,7 @@ class Editor {
     });
     if (servers.length > 0) {
       const { config } = workspace;
-      const others = config.get("mcp.servers")
-        .filter(({ name }) => servers.every((each) => each.name !== name));
-      config.override("mcp.servers", [...servers, ...others]);
+      config.override("mcp.servers", [...config.get("mcp.servers"), ...servers]); // the first of a name counts
     }
     const session = new EditorSession({
       name: sessionId,
@@ -205,6 +202,12 @@ class Editor {
     notice = (message) => session.notice({ level: "warning", message });
     early.forEach(notice);
     this.#sessions.set(sessionId, session);
+    try {
+      await session.load();
+    } catch (error) {
+      await this.#close(sessionId);
+      throw error;
+    }
     return session;
   }
 

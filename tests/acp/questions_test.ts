@@ -117,7 +117,7 @@ Deno.test("a question of the model is a form where the editor has forms, else a 
   assert.match(editor.said(sessionId), /Ask #1 is answered, and session .* has it/);
 });
 
-Deno.test("a question is withdrawn when its turn is cancelled or nobody answers in time", async () => {
+Deno.test("a question is withdrawn when its turn is cancelled or no answer comes in time", async () => {
   const run = call("run_command", { command: "touch made" });
   await using backend = startBackend([run, say("late"), run]);
   await using place = await project(backendConfig(backend.url, { confirm_timeout: 1 }));

@@ -178,7 +178,7 @@ Deno.test("texts, links and images of a prompt are attached; a link that cannot 
   await assert.rejects(audio, { code: -32602 });
 });
 
-Deno.test("MCP servers that the editor hands over serve their session alone", async () => {
+Deno.test("MCP servers that the editor hands over serve their session alone, after those of the settings", async () => {
   const asked: [string, string | null][] = [];
   await using http = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen() {} }, (request) => {
     asked.push([new URL(request.url).pathname, request.headers.get("x-editor")]);
@@ -189,7 +189,11 @@ Deno.test("MCP servers that the editor hands over serve their session alone", as
     say("ran"),
     say("none"),
   ]);
-  const allow = { tool_permission: { mcp: "allow" }, "sandbox.mode": "off" };
+  const allow = {
+    tool_permission: { mcp: "allow" },
+    "sandbox.mode": "off",
+    "mcp.servers": [{ name: "own", command: "nonesuch" }],
+  };
   await using place = await project(backendConfig(backend.url, allow));
   await using editor = await startEditor(place.path);
   const stdio: McpServerStdio = {
@@ -199,7 +203,7 @@ Deno.test("MCP servers that the editor hands over serve their session alone", as
     env: [{ name: "EXAMPLE", value: "1" }],
   };
   const { sessionId } = await editor.session(place.path, {
-    mcpServers: [stdio, {
+    mcpServers: [stdio, { ...stdio, name: "own" }, {
       type: "http",
       name: "web",
       url: `http://127.0.0.1:${http.addr.port}/mcp`,
@@ -210,6 +214,7 @@ Deno.test("MCP servers that the editor hands over serve their session alone", as
   const names = (chat: number) =>
     backend.chats[chat].tools.map((tool: { function: { name: string } }) => tool.function.name);
   assert.ok(names(0).includes("my_server.run"));
+  assert.match(editor.said(sessionId), /The MCP server own is not connected: The program nonesuch/);
   assert.deepEqual(asked[0], ["/mcp", "yes"]);
   assert.match(editor.said(sessionId), /The MCP server web is not connected/);
   const result = backend.chats[1].messages.at(-1);
