@@ -134,6 +134,7 @@ Deno.test("the worktree is known by its real path, even when it was named throug
     inside: true,
     protected: false,
     sealed: false,
+    skill: false,
     kept: false,
   });
   assert.equal(guard.locate(`${worktree}/file`).inside, true);
