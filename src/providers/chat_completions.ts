@@ -1,6 +1,5 @@
 import { type Clock, joinSignals, systemClock } from "../platform/clock.ts";
 import { errorMessage, SvcError } from "../platform/error.ts";
-import { jsonPieces } from "../platform/files.ts";
 import { stripControl } from "../platform/terminal.ts";
 import type {
   ChatMessage,
@@ -14,7 +13,8 @@ import type {
   StreamEvent,
 } from "../plugins/api.ts";
 import { Assembler, replyPieces } from "./deltas.ts";
-import { BackendError, opening, type Peer, RefusedRequest, statusFailure } from "./failure.ts";
+import { answerEvents, answerFailure, requestBody } from "./exchange.ts";
+import { BackendError, opening, type Peer, RefusedRequest } from "./failure.ts";
 import { type HttpAnswer, isOk, readText, sendRequest } from "./http.ts";
 import type { PlainNames } from "./plain_names.ts";
 import {
@@ -25,7 +25,6 @@ import {
   withoutReasoning,
 } from "./quirks.ts";
 import { backoff } from "./retry.ts";
-import { dataEvents } from "./sse.ts";
 import { canonicalBase, COMPLETIONS, endpointUrl, isDeployment, originOf } from "./url.ts";
 
 type MaybePromise<T> = T | Promise<T>;
@@ -268,7 +267,7 @@ export class OpenAICompatibleProvider implements Provider {
       begun = true;
       try {
         const assembler = new Assembler(this.#peer(this.replyPath()), await this.translator());
-        const events = completionEvents(answer, assembler, options.cut);
+        const events = answerEvents(answer, assembler, options.cut);
         for await (const event of events) {
           brought ||= event.type !== "done";
           yield names?.event(event) ?? event;
@@ -336,7 +335,7 @@ export class OpenAICompatibleProvider implements Provider {
       });
       const answer = await this.#send("POST", path, { payload, messages: taken, headers, signal });
       if (isOk(answer)) return { answer, names };
-      const failure = await completionFailure(answer, this.#peer(path), this.clock);
+      const failure = await answerFailure(answer, this.#peer(path), this.clock);
       if (failure.kind === "overflow") throw failure;
       if (this.#strict.unseal(failure, taken)) continue;
       if (this.#refused.learn(failure, payload, reasoning)) continue;
@@ -415,43 +414,6 @@ export class OpenAICompatibleProvider implements Provider {
   }
 }
 
-/** Characters of messages from which on a request is made in pieces, and those of a piece. */
-const LARGE = 1_000_000;
-const PIECE = 256 * 1024;
-
-/** The JSON of a request. A large one is made in pieces, each in a turn of `pace`, and sent in pieces. */
-async function requestBody(
-  payload: Record<string, unknown>,
-  messages: ChatMessage[] = [],
-  pace: ProviderOptions["pace"],
-): Promise<string | Blob> {
-  const list = payload.messages === undefined ? "input" : "messages";
-  const chars = messages.reduce((sum, message) => sum + charsOf(message), 0);
-  if (chars <= LARGE || pace === undefined) return JSON.stringify(payload);
-  const mark = crypto.randomUUID();
-  const [before, after] = JSON.stringify({ ...payload, [list]: [mark] }).split(`"${mark}"`);
-  const parts: Blob[] = [];
-  let text = before!;
-  for (const [i, item] of (payload[list] as object[]).entries()) {
-    if (i > 0) text += ",";
-    for (const piece of jsonPieces(item)) {
-      text += piece;
-      if (text.length < PIECE) continue;
-      parts.push(new Blob([text]));
-      text = "";
-      await pace.turn();
-    }
-  }
-  return new Blob([...parts, text + after]);
-}
-
-function charsOf({ content, images = [], tool_calls = [] }: ChatMessage): number {
-  let chars = content?.length ?? 0;
-  for (const { data } of images) chars += data.length;
-  for (const call of tool_calls) chars += call.function.arguments.length;
-  return chars;
-}
-
 const TEXT_CALLS =
   "This model, or its server, takes no tools. With `svc config set text_calls run` svc tells it of " +
   "them in text, and runs the calls that it writes.";
@@ -475,63 +437,6 @@ const SHORTEST = 0.5;
 /** Milliseconds between two `wait` events of a long wait. */
 const LINE_MS = 30_000;
 
-/** Milliseconds to wait for token counts after the answer, and for the end after `[DONE]`. */
-const USAGE_MS = 10_000;
-const END_MS = 250;
-
 /** Milliseconds for finding out the context window, and the maximum size of a document about it in bytes. */
 const WINDOW_MS = 5000;
 const MAX_MODELS = 8 * 1024 * 1024;
-
-/** Milliseconds for reading the body of an error answer, and its maximum size in bytes. */
-const ERROR_BODY_MS = 10_000;
-const MAX_ERROR_BODY = 64 * 1024;
-
-/**
- * Reads a completion (specification 4.10). Failures after the finish reason are ignored.
- *
- * @throws BackendError
- */
-async function* completionEvents(
-  answer: HttpAnswer,
-  assembler: Assembler,
-  cut?: (arrived: number) => void,
-): AsyncGenerator<StreamEvent> {
-  let refused = false;
-  try {
-    for await (const data of dataEvents(() => answer.read())) {
-      const { kept } = assembler;
-      yield* assembler.push(data);
-      if (assembler.kept > kept) answer.noteContent();
-      // The body is read to its end, past [DONE], so that the connection can be reused.
-      if (assembler.finished) answer.setIdleLimit(assembler.done ? END_MS : USAGE_MS);
-    }
-  } catch (error) {
-    refused = error instanceof RefusedRequest && assembler.arrived === 0;
-    if (!assembler.finished || !(error instanceof BackendError)) throw error;
-  } finally {
-    if (!assembler.counted && !refused) cut?.(assembler.arrived);
-  }
-  yield* assembler.end();
-}
-
-/** Reads an error answer and closes the connection. */
-async function completionFailure(
-  answer: HttpAnswer,
-  peer: Peer,
-  clock: Clock,
-): Promise<BackendError> {
-  let body = "";
-  const read = new AbortController();
-  clock.sleep(ERROR_BODY_MS, read.signal).then(() => answer.close(), () => {});
-  try {
-    body = await readText(answer, MAX_ERROR_BODY);
-  } catch (error) {
-    if (!(error instanceof BackendError)) throw error; // the status is enough
-  } finally {
-    read.abort("");
-    answer.close();
-  }
-  const { status, headers } = answer;
-  return statusFailure({ status, headers, body }, peer);
-}
