@@ -136,10 +136,23 @@ function marked(text: string, named: Callable[]): string | undefined {
     );
     if (found === undefined) continue;
     const lead = leadOf(text.slice(0, index));
-    if (lead !== undefined && !explains(lead) && endsWithCall(after)) return found.name;
+    if (lead === undefined || explains(lead)) continue;
+    if (endsWithCall(after)) return found.name;
+    const before = text.slice(0, index);
+    const prose = before.length <= MOST_PROSE && !before.includes("```");
+    if (prose && INVENTED.test(after) && !explains(before.trim(), true)) {
+      return found.name;
+    }
   }
-  return undefined;
+  return /^(?:Thought|Action):/.test(text) && /^Observation:/m.test(text)
+    ? named.find(({ name }) => RegExp(`^Action:\\s*${RegExp.escape(name)}[ \\t]*$`, "m").test(text))
+      ?.name
+    : undefined;
 }
+
+/** The result of a call, which a model goes on with when nothing has stopped it after the call. */
+const INVENTED =
+  /^\s*(?:<\|?\/?tool_?(?:response|result|output)s?\b|<function_results>|<\|observation\|>|\[TOOL_RESULTS\])/im;
 
 /** A call as an element named after the tool, with its parameters as elements. */
 function elements(text: string, named: Callable[]): string | undefined {

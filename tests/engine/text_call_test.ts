@@ -147,7 +147,24 @@ const CALLS: string[] = [
   "Let me look.\n\n<run_command>\n<command>ls</command>\n</run_command>",
 ];
 
+/** What a model goes on with that nothing stops after its call. */
+const INVENTED = "The file has 12 lines, and the code word in its last one is heron. " +
+  "Nothing else in it matters for the question that was asked, so I stop here.";
+CALLS.push(
+  `<tool_call>\n${J}\n</tool_call>\n<tool_response>\n12 lines\n</tool_response>\n\n${INVENTED}`,
+  `I'll read it.\n\n<tool_call>\n${J}\n</tool_call>\n<tool_result>12 lines</tool_result>\n${INVENTED}`,
+  `[TOOL_CALLS][${J}]\n[TOOL_RESULTS]{"content": "12 lines"}[/TOOL_RESULTS]\n${INVENTED}`,
+  '<invoke name="read_file"><parameter name="path">a.ts</parameter></invoke>\n<function_results>\n12 lines\n' +
+    `</function_results>\n\n${INVENTED}`,
+  `Thought: I need the file.\nAction: read_file\nAction Input: {"path": "a.ts"}\nObservation: 12 lines\n` +
+    `Thought: I know it.\nFinal Answer: ${INVENTED}`,
+);
+
 const ANSWERS: string[] = [
+  `The transcript contains:\n\n<tool_call>\n${J}\n</tool_call>\n<tool_response>\n12 lines\n</tool_response>\n\n${INVENTED}`,
+  "```\n<tool_call>\n" + J +
+  "\n</tool_call>\n<tool_response>\n12 lines\n</tool_response>\n```\n\n" + INVENTED,
+  `> <tool_call>\n> ${J}\n> </tool_call>\n> <tool_response>12 lines</tool_response>\n\n${INVENTED}`,
   "Done: a.ts reads the file with read_file and has 12 lines.",
   "I used read_file and grep; the value is 42.",
   "The function `read_file(path)` is in a.ts.",
