@@ -107,6 +107,9 @@ class Known {
   }
 }
 
+/** Calls of one reply; a model that repeats itself writes more. */
+const MOST_CALLS = 50;
+
 /** Reads a call at the beginning of a text. */
 type Reader = (text: string, known: Known) => { calls: WrittenCall[]; length: number } | undefined;
 
@@ -120,7 +123,7 @@ function readCalls(text: string, known: Known): WrittenCall[] | undefined {
       continue;
     }
     const read = READERS.values().map((reader) => reader(rest, known)).find((found) => found);
-    if (read === undefined || read.length === 0) return undefined;
+    if (read === undefined || read.length === 0 || calls.length >= MOST_CALLS) return undefined;
     calls.push(...read.calls);
     rest = rest.slice(read.length).trimStart();
   }
