@@ -44,7 +44,7 @@ export function requirements(
     require("Opening that session, by one `JSON.parse` of it", 1.5, times, sessionLog.open_ratio),
     ...(sent
       ? [
-        require("The tools of a request", 10_000, "bytes", sent.tools),
+        require("The tools of a request", 10_600, "bytes", sent.tools),
         require("Of a request, sent otherwise in the next turn", 0, "%", 100 - sent.prefix),
       ]
       : []),

@@ -301,6 +301,11 @@ export const SETTINGS = {
     "File of the worktree that every agent's system prompt includes; empty: none.",
   ),
   project_instructions_max_chars: harmless(count, 20_000, "Characters of that file used at most."),
+  environment: harmless(
+    flag,
+    true,
+    "Tell a new session the system, the day, the Git branch and the kind of project.",
+  ),
 
   "sandbox.mode": compared(
     () => z.enum(["off", "auto", "require"]),
@@ -324,6 +329,7 @@ export const SETTINGS = {
       ask: "allow",
       handoff: "allow",
       catalog: "allow",
+      plan: "allow",
       bash: "ask",
       mcp: "ask",
       vcs: "ask",

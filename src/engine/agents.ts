@@ -241,9 +241,11 @@ export function agentEngine(tree: Tree, agent: Agent): Engine {
     clock,
     pace: workspace.pace,
     sandbox: workspace.sandbox,
+    commands: workspace.commands,
     changes: tree.changes,
     mask: (text) => workspace.mask(text),
     key: (name, address) => workspace.key(name, address),
+    environment: () => workspace.environmentServices(),
     // A prompt of another agent was written by a model, which has web_search where it needs it.
     search: agent.lead === undefined ? () => workspace.search() : undefined,
   });
@@ -442,6 +444,7 @@ export class Agents {
         };
       } finally {
         runs.finish(run.id, signal.aborted ? "cancelled" : "error"); // when there was no turn
+        await workspace.commands.end(session.name);
         emit({ type: "run_finished", run: run.id, status: run.status });
         await engine.close();
       }

@@ -312,7 +312,7 @@ async function preview(
 function toolContext(
   paths: ToolPaths,
   environment: Authorization["environment"],
-  { agent: { config, session, sandbox, key, changes }, policy, signal }: TurnScope,
+  { agent: { config, session, sandbox, commands, key, changes }, policy, signal }: TurnScope,
   actions: AgentActions | undefined,
 ): ToolContext {
   const context: ToolContext = {
@@ -323,6 +323,11 @@ function toolContext(
     reads: policy.reads(),
     key,
     run: (request) => sandbox.run({ ...request, env: { ...request.env, ...environment } }, signal),
+    commands: {
+      start: (request) =>
+        commands.start(session.name, { ...request, env: { ...request.env, ...environment } }),
+      find: (id) => commands.of(session.name)?.find(id),
+    },
   };
   return actions === undefined ? context : { ...context, agent: actions } as CoreContext;
 }

@@ -9,6 +9,7 @@ import type { Turn } from "../sessions/schema.ts";
 import type { TurnLog } from "../sessions/session.ts";
 import { charsOf, type ToolRegistry } from "../tools/registry.ts";
 import { Conversation, LoggedTurn, type ReadAttachment } from "./conversation.ts";
+import { environmentBlock } from "./environment.ts";
 import type { AgentScope } from "./scope.ts";
 import { coreTool } from "./tools/core.ts";
 import { ContextWindow } from "./window.ts";
@@ -92,6 +93,15 @@ export class ProviderContext {
     } else this.#turns ??= await session.turns();
   }
 
+  /** Where the session works, for the head of the turn that begins; undefined where an earlier turn has it. */
+  async environment(signal: AbortSignal): Promise<string | undefined> {
+    const { opened } = this.#agent.session;
+    const known = this.#conversation.environment ?? opened.environment ??
+      this.#turns?.find(({ environment }) => environment !== undefined);
+    if (known !== undefined || !this.#agent.config.get("environment")) return undefined;
+    return opened.environment = await environmentBlock(this.#agent, signal);
+  }
+
   /** Leaves the conversation to the next engine of the session, unless it is large. */
   close(): void {
     const { session } = this.#agent;
@@ -110,7 +120,7 @@ export class ProviderContext {
    * it, each change would cost the backend's cache of all of it. Only the notes that a conversation begins with
    * are in the system prompt.
    */
-  async begin(log: TurnLog): Promise<LoggedTurn> {
+  async begin(log: TurnLog, environment?: string): Promise<LoggedTurn> {
     const { session, provider, prompt: { role, memory = "" }, pace } = this.#agent;
     const { name, model } = provider;
     const { index } = log;
@@ -129,7 +139,7 @@ export class ProviderContext {
       }
     }
     this.#turns = undefined;
-    this.#conversation.begin({ index, provider: name, model });
+    this.#conversation.begin({ index, provider: name, model, environment });
     const turn = new LoggedTurn(log, this.#conversation, session.results);
     for (const text of [role?.memory ?? "", memory]) {
       if (text !== "" && !this.#conversation.knows(text)) turn.append({ type: "system", text });
@@ -170,6 +180,7 @@ export class ProviderContext {
     const { mode } = settings;
     return systemPrompt({
       worktree,
+      environment: config.get("environment") && this.#conversation.environment || "",
       guard,
       config,
       mode,
@@ -193,11 +204,13 @@ export interface AgentPrompt extends RolePrompt {
 /**
  * The sections of a turn's system prompt, never stored in the log (specification 2.2): who the agent is (the role's
  * prompt, else the configured one, else ours), the role's skills, a job's sections, the notes of memories, where the
- * agent works, the project's instructions, the roles and teams that can work for it, the mode's instruction, and the
- * categories that will be refused. A section may be empty.
+ * agent works, the project's instructions, the roles and teams that can work for it, the mode's instruction, the
+ * categories that will be refused, and the environment. A section may be empty.
  */
 function systemPrompt(request: {
   worktree: string;
+  /** See {@linkcode environmentBlock}; may be empty. */
+  environment: string;
   guard: WorktreeGuard;
   config: ConfigView;
   mode: string;
@@ -232,6 +245,7 @@ function systemPrompt(request: {
       ? ""
       : "For calls of these categories you can request permission, one call at a time, with the tool ask " +
         `(kind permission): ${obtainable.join(", ")}.`,
+    request.environment, // last, since what stands before it is the same for all sessions
   ];
   return (notes) => [role.identity || own, role.skills, ...job ?? [], notes, ...rest];
 }

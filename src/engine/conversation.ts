@@ -34,6 +34,9 @@ export type Served = Pick<Turn, "provider" | "model">;
 type Command = Extract<NewPart, { type: "command" }>;
 type ReplyPart = Extract<NewPart, { type: "text" | "thinking" | "tool" }>;
 
+/** How a note of background commands begins in the log, and for the model. */
+export const COMMANDS_NOTE = "[background commands] ";
+
 /** Most calls of one message; backends reject more. */
 const MOST_CALLS = 128;
 
@@ -49,6 +52,10 @@ export class Conversation {
   window?: number;
   /** The newest summary. */
   summary = "";
+  /** Where the session began; see `environment.ts`. */
+  environment?: string;
+  /** The newest plan that the model has made with the tool `plan`. */
+  #plan = "";
   readonly #backend?: Served;
   readonly #attached: ReadAttachment;
   #entries: Entry[] = [];
@@ -122,15 +129,23 @@ export class Conversation {
 
   /** Whether the newest note with the first line of `note` is `note`. */
   knows(note: string): boolean {
-    const heading = note.slice(0, note.indexOf("\n") + 1);
-    const last = this.#entries.findLast(({ message: { role, content } }) =>
-      role === "system" && content!.startsWith(heading)
-    );
-    return last?.message.content === note;
+    return this.note(note.slice(0, note.indexOf("\n") + 1)) === note;
   }
 
-  begin({ index, provider, model }: Served & { index: number }): void {
+  /** The text of the newest note that begins so; undefined for none. */
+  note(beginning: string): string | undefined {
+    const { message } =
+      this.#entries.findLast(({ message: { role, content } }) =>
+        role === "system" && content!.startsWith(beginning)
+      ) ?? {};
+    return message?.content ?? undefined;
+  }
+
+  begin(
+    { index, provider, model, environment }: Served & Pick<Turn, "index" | "environment">,
+  ): void {
     this.turn = index;
+    this.environment ??= environment;
     this.#next = 0;
     this.#command = "";
     const backend = this.#backend ?? { provider, model };
@@ -165,6 +180,9 @@ export class Conversation {
         if (part.type === "text" && this.#command !== "" && !this.#spoke()) {
           this.#push({ role: "user", content: this.#command }, place);
           this.#endReply();
+        }
+        if (part.type === "tool" && part.name === "plan" && !part.is_error) {
+          this.#plan = part.output;
         }
         this.#reply.push({
           part,
@@ -312,7 +330,9 @@ export class Conversation {
     const note = compact_part > 0
       ? "\n\nIt includes the first steps of the work on the request that follows."
       : "";
-    const content = `Summary of the conversation so far:\n\n${summary}${note}`;
+    const planned = kept.some(({ result }) => result?.tool === "plan");
+    const plan = planned || this.#plan === "" ? "" : `\n\n${this.#plan}`;
+    const content = `Summary of the conversation so far:\n\n${summary}${plan}${note}`;
     const first: Entry[] = summary === ""
       ? []
       : [{ message: { role: "user", content }, turn: 0, part: 0 }];

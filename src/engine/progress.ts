@@ -82,7 +82,7 @@ export class Progress {
  * Characters at the end of a text that wait: a line without its end, and lines before it that may belong to a secret
  * which an encoding has broken into lines.
  */
-function unfinished(text: string): number {
+export function unfinished(text: string): number {
   let start = lineStart(text, text.endsWith("\r") ? text.length - 1 : text.length);
   while (start > 0) {
     const before = lineStart(text, text.startsWith("\r\n", start - 2) ? start - 2 : start - 1);

@@ -1,4 +1,4 @@
-import type { ConfigView, Provider, SearchService } from "../plugins/api.ts";
+import type { ConfigView, EnvironmentService, Provider, SearchService } from "../plugins/api.ts";
 import type { Clock, Pace } from "../platform/clock.ts";
 import type { Sandbox } from "../platform/sandbox.ts";
 import type { Grants } from "../policy/grants.ts";
@@ -21,6 +21,7 @@ import type { Repetition } from "./repetition.ts";
 import type { RunRegistry } from "./runs.ts";
 import type { TurnMessage, TurnTask } from "./task.ts";
 import type { AgentActions, CallHooks } from "./tools/core.ts";
+import type { Workspace } from "./workspace.ts";
 
 /** What one agent works with from turn to turn; `agentEngine` assembles it. */
 export interface AgentScope {
@@ -45,12 +46,16 @@ export interface AgentScope {
   pace: Pace;
   /** Runs the commands of tools. */
   sandbox: Sandbox;
+  /** The commands in the background. */
+  commands: Workspace["commands"];
   /** Keeps what the turns of the agent's tree change. */
   changes: TreeChanges;
   /** Masks known secrets in results and errors. */
   mask: (text: string) => string;
   /** The stored key of a name, if it was stored for the address; see `ToolContext`. */
   key: (name: string, address: string) => string;
+  /** What describes the worktree to a new session. */
+  environment: () => EnvironmentService[];
   /** What searches the web before a turn (`web_search`). Default: no turn is preceded by a search. */
   search?: () => SearchService | undefined;
 }

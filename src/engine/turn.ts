@@ -10,7 +10,7 @@ import { mayChange } from "./changes.ts";
 import type { Checker } from "./checker.ts";
 import { checkedRounds, type CheckedScope, withAnswer } from "./checks.ts";
 import { NestedInstructions, ProviderContext } from "./context.ts";
-import { LoggedTurn } from "./conversation.ts";
+import { COMMANDS_NOTE, LoggedTurn } from "./conversation.ts";
 import {
   addRefused,
   failTurn,
@@ -89,14 +89,23 @@ export class Engine {
       signal,
       account,
       task = account?.task ?? {},
-      commands = [],
+      commands: typed = [],
       attachments = [],
       messages,
       quota_wait,
     }: TurnOptions,
   ): AsyncGenerator<TurnEvent, void> {
-    const { session, provider, meter, clock, run, rights: { settings }, config, changes } =
-      this.#agent;
+    const {
+      session,
+      provider,
+      meter,
+      clock,
+      run,
+      rights: { settings },
+      config,
+      changes,
+      commands,
+    } = this.#agent;
     const closing = new AbortController();
     const seconds = account === undefined ? turnTimeout(task, config) : 0;
     const deadline = startDeadline(clock, seconds);
@@ -151,17 +160,21 @@ export class Engine {
       }
       followLoss(await acquired, closing);
       await this.#context.load();
+      const environment = await this.#context.environment(either);
       meter.begin(account, result.usage);
       log = session.beginTurn({
         model,
         provider: provider.name,
         mode: settings.mode,
         reasoning: config.get("reasoning"),
+        environment,
       });
       endChanges = changes.begin(session.name, log.index);
       this.#agent.used();
-      const turn = log = await this.#context.begin(log);
-      for (const text of commands) turn.append({ type: "command", text });
+      const turn = log = await this.#context.begin(log, environment);
+      // What they write belongs to the turn in which they run.
+      if (commands.of(session.name)?.running.length) await changes.scan(session.name);
+      for (const text of typed) turn.append({ type: "command", text });
       turn.append(await userPart(session, prompt, attachments)); // before the event: who sees that can rely on it
       await session.share();
       yield {
@@ -360,8 +373,9 @@ async function* runRounds(
   const { most } = counted;
   const nested = new NestedInstructions(scope.agent, context.conversation);
   let refusals = 0;
-  for (;; counted.round++) {
+  for (let first = true;; counted.round++, first = false) {
     yield* takeMessages(scope);
+    yield* tellCommands(context, scope, first);
     const schema = tools.schema((tool) => offers(tool, scope));
     await session.share(); // what tools did
     const reply = yield* fittingReply(context, schema, scope);
@@ -432,6 +446,25 @@ async function* takeMessages(
     yield { type: "message", run, content: text, at: String(log.parts) };
   }
   return arrived.length > 0;
+}
+
+/**
+ * Tells the model, and the person, which commands have ended in the background, and the model which run there. The note
+ * follows the conversation and stays in it, so that what was sent is sent again.
+ *
+ * @param first whether another process may have run those of the last note
+ */
+async function* tellCommands(
+  { conversation }: ProviderContext,
+  { agent: { run, session, commands, mask }, log }: TurnScope,
+  first: boolean,
+): AsyncGenerator<TurnEvent> {
+  const own = commands.of(session.name);
+  if (own === undefined && !(first && conversation.note(COMMANDS_NOTE))) return;
+  const { commandsNote } = await import("./background_commands.ts");
+  const { note, ended } = commandsNote(own, conversation.note(COMMANDS_NOTE));
+  if (note !== "") log.append({ type: "system", text: mask(note) });
+  if (ended !== "") yield { type: "notice", run, level: "info", message: mask(ended) };
 }
 
 /** A text of a person for the log, with attachments, which are kept. */

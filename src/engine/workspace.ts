@@ -17,6 +17,7 @@ import { errorMessage, nearest } from "../platform/error.ts";
 import { Sandbox } from "../platform/sandbox.ts";
 import { SecretMask, secretValues } from "../platform/secrets.ts";
 import type {
+  EnvironmentService,
   Provider,
   ReportService,
   SearchService,
@@ -53,6 +54,7 @@ import { endpointUrl } from "../providers/url.ts";
 import { SessionStore } from "../sessions/store.ts";
 import { type Link, storeLink } from "../store/link.ts";
 import { ToolRegistry } from "../tools/registry.ts";
+import type { CommandStart, SessionCommands } from "./background_commands.ts";
 import { type Meter, Spending } from "./meter.ts";
 import { CORE, CORE_TOOLS } from "./tools/core.ts";
 
@@ -112,6 +114,8 @@ export class Workspace {
   readonly guard: WorktreeGuard;
   /** Runs the commands of tools, and MCP servers. */
   readonly sandbox: Sandbox;
+  /** The commands that sessions run in the background. */
+  readonly commands: CommandTable;
   /** What the user has accepted of the worktree's own openings. */
   readonly trust: Trust;
   readonly tools = new ToolRegistry();
@@ -159,6 +163,7 @@ export class Workspace {
       hidden: [paths.user, ...tokens === "" ? [] : [resolve(paths.worktree, tokens)]],
       warn: this.warn,
     });
+    this.commands = new CommandTable(this.sandbox, this.clock);
     this.#ownsStore = request.store === undefined;
     this.store = request.store === undefined
       ? storeLink({ paths, config, environment: this.environment, warn: this.warn })
@@ -273,12 +278,15 @@ export class Workspace {
   }
 
   /**
-   * Awaits the background tasks, then ends what tools hold beyond a call, such as connections to MCP servers.
+   * Ends the commands in the background, awaits the background tasks, then ends what tools hold beyond a call, such as
+   * connections to MCP servers.
    *
    * @param signal ends the background tasks early
    */
   async close(signal?: AbortSignal): Promise<void> {
+    const ended = this.commands.close();
     await this.background.settle(signal);
+    await ended;
     await this.tools.close();
     await this.sandbox.close();
     await this.spending.close();
@@ -288,13 +296,21 @@ export class Workspace {
 
   /** What searches the web: of the services that the plugins loaded so far offer, the last. */
   search(): SearchService | undefined {
-    return this.#plugins.contributions?.services.get("search")?.at(-1) as SearchService | undefined;
+    return this.#services("search").at(-1) as SearchService | undefined;
   }
 
   /** The services that the plugins loaded so far have registered under `report`. */
   reporters(): ReportService[] {
-    const { services } = this.#plugins.contributions ?? {};
-    return (services?.get("report") ?? []) as unknown as ReportService[];
+    return this.#services("report") as unknown as ReportService[];
+  }
+
+  /** Those under `environment`. */
+  environmentServices(): EnvironmentService[] {
+    return this.#services("environment") as unknown as EnvironmentService[];
+  }
+
+  #services(name: string): Record<string, unknown>[] {
+    return this.#plugins.contributions?.services.get(name) ?? [];
   }
 
   /** The key stored under a name, if it was stored for this address; else empty. */
@@ -550,6 +566,63 @@ function sourceHost(
     sleep: (ms, signal) => clock.sleep(ms, signal),
     warn,
   };
+}
+
+/** Milliseconds for which the commands of a session continue in a server after its last turn. */
+const IDLE = 15 * 60_000;
+
+/** The commands that sessions run in the background. Loads nothing before the first one. */
+class CommandTable {
+  readonly #sandbox: Sandbox;
+  readonly #clock: Clock;
+  readonly #sessions = new Map<string, SessionCommands>();
+  readonly #idle = new Map<string, AbortController>();
+
+  constructor(sandbox: Sandbox, clock: Clock) {
+    this.#sandbox = sandbox;
+    this.#clock = clock;
+  }
+
+  /** Those of a session; undefined when it has started none. */
+  of(session: string): SessionCommands | undefined {
+    return this.#sessions.get(session);
+  }
+
+  /** @throws SvcError as {@linkcode SessionCommands.start} */
+  async start(session: string, request: CommandStart) {
+    const { SessionCommands } = await import("./background_commands.ts");
+    const commands = this.of(session) ?? new SessionCommands(this.#sandbox, this.#clock);
+    this.#sessions.set(session, commands);
+    return await commands.start(request);
+  }
+
+  /** Ends those of a session. */
+  async end(session: string): Promise<void> {
+    const commands = this.of(session);
+    this.#sessions.delete(session);
+    this.use(session);
+    await commands?.end();
+  }
+
+  /** Begins a turn of a session in a server. */
+  use(session: string): void {
+    this.#idle.get(session)?.abort();
+    this.#idle.delete(session);
+  }
+
+  /** Ends a turn of a session in a server: its commands end when no other turn begins in time. */
+  leave(session: string): void {
+    if (this.of(session) === undefined) return;
+    this.use(session);
+    const used = new AbortController();
+    this.#idle.set(session, used);
+    this.#clock.sleep(IDLE, used.signal).then(() => this.end(session), () => {});
+  }
+
+  /** Ends all. */
+  async close(): Promise<void> {
+    await Promise.all(Array.from(this.#sessions.keys(), (session) => this.end(session)));
+  }
 }
 
 /** Milliseconds that the end of a program waits for its background tasks. */

@@ -13,7 +13,7 @@ import { authorize } from "../policy/gate.ts";
 import { Grants } from "../policy/grants.ts";
 import type { Operator } from "../policy/operator.ts";
 import type { WorktreeGuard } from "../policy/paths.ts";
-import { Policy } from "../policy/policy.ts";
+import { Policy, runsNothing } from "../policy/policy.ts";
 import { policySettings } from "../policy/settings.ts";
 import { runTool } from "../tools/execute.ts";
 import { prepareChecked } from "../tools/prepare.ts";
@@ -39,7 +39,8 @@ export interface CallHooks {
  * has no session here, so there is no log and no audit.
  *
  * The core tools, which act for an agent of svc, are not offered. Neither is the category `mcp`: clients connect
- * to servers themselves, and a server that is connected to itself would call itself without end.
+ * to servers themselves, and a server that is connected to itself would call itself without end. Without a session,
+ * no command runs in the background.
  */
 export class McpTools {
   readonly #workspace: Workspace;
@@ -132,7 +133,7 @@ export class McpTools {
   }
 
   #has(tool: ToolDefinition): boolean {
-    return coreTool(tool) === undefined && tool.permission !== "mcp";
+    return coreTool(tool) === undefined && tool.permission !== "mcp" && !runsNothing(tool);
   }
 
   #offers(tool: ToolDefinition): boolean {

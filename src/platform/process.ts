@@ -26,6 +26,10 @@ export interface Launch extends Pick<ProcessRequest, "command" | "cwd" | "env"> 
   makes_session?: boolean;
   /** Default: a watchdog of its own, which takes longer than most commands. */
   watchdogs?: Watchdogs;
+  /** Whether standard input stays open without any input: servers end with their input. Default: it is empty. */
+  open_input?: boolean;
+  /** Called when the program has started. */
+  on_start?: () => void;
 }
 
 /** Standard output of a program that succeeds; undefined for one that fails or cannot be started. */
@@ -57,12 +61,12 @@ export async function runProcess(
   if (signal.aborted) {
     return { code: SIGTERM_CODE, output: "", timed_out: false, cancelled: true };
   }
-  const { watchdogs = new Watchdogs(0) } = request;
+  const { watchdogs = new Watchdogs(0), open_input = false } = request;
   const watchdog = request.contained ? undefined : await watchdogs.take();
   let child: Deno.ChildProcess;
   try {
     child = spawn(request, {
-      stdin: request.stdin === undefined ? "null" : "piped",
+      stdin: request.stdin === undefined && !open_input ? "null" : "piped",
       stderr: request.errors === false ? "null" : "piped",
     });
   } catch (error) {
@@ -70,6 +74,7 @@ export async function runProcess(
     throw error;
   }
   watchdog?.watch(child.pid);
+  request.on_start?.();
   const output = new BoundedText(request.max_output ?? 2_000_000);
   const errors = request.errors === "apart"
     ? new BoundedText(request.max_output ?? 2_000_000)
@@ -96,7 +101,9 @@ export async function runProcess(
     const stop = await Promise.race([
       child.status.then(() => undefined),
       cancelled,
-      pause(clock, request.timeout * 1000, settled.signal).then(() => "timed_out" as const),
+      ...request.timeout === Infinity
+        ? []
+        : [pause(clock, request.timeout * 1000, settled.signal).then(() => "timed_out" as const)],
     ]);
     if (stop !== undefined) {
       await terminate(child, request);
@@ -118,6 +125,7 @@ export async function runProcess(
     };
   } finally {
     settled.abort();
+    if (open_input) child.stdin.abort().catch(() => {});
     await Promise.all([...pipes.map((pipe) => pipe.cancel()), watchdogs.release(watchdog)]);
   }
 }

@@ -91,7 +91,10 @@ export class Sandbox {
    *
    * @throws SvcError `no_sandbox` when the settings require a sandbox that this machine does not have.
    */
-  async run(request: ProcessRequest, signal: AbortSignal): Promise<ProcessResult> {
+  async run(
+    request: ProcessRequest & Pick<Launch, "open_input" | "on_start">,
+    signal: AbortSignal,
+  ): Promise<ProcessResult> {
     const launch = await this.#launch(request, { confined: true });
     const watched = { ...request, ...launch, watchdogs: this.#watchdogs };
     return await runProcess(watched, signal, this.#options.clock);

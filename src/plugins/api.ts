@@ -133,6 +133,60 @@ export interface Child {
   stop(): Promise<void>;
 }
 
+/** A command that runs in the background of a session. */
+export interface BackgroundCommand {
+  /** Its number in the session, from 1. */
+  readonly id: number;
+  /** The command line, on one line and cut at 80 characters. */
+  readonly line: string;
+  /** The exit code; undefined while it runs. */
+  readonly code: number | undefined;
+  /**
+   * Returns the output since the last call, in whole lines while the command runs, after waiting for what `until` says.
+   * The wait ends early when the command ends or `signal` aborts.
+   */
+  output(until: CommandWait, signal: AbortSignal): Promise<CommandOutput>;
+  /** Ends the command as a timeout ends a program, and everything that it has started. */
+  stop(): Promise<void>;
+}
+
+/** What to wait for; everything given must be there. Without `wait_for` and `port`: the end of the command. */
+export interface CommandWait {
+  /** A text in the output. */
+  wait_for?: string;
+  /** A TCP port of this machine that accepts connections. */
+  port?: number;
+  /** Seconds to wait at most. Default: 0. */
+  timeout?: number;
+}
+
+/** The output of a background command since the last look. */
+export interface CommandOutput {
+  /** Standard output and standard error in order of arrival, without control characters. */
+  output: string;
+  /** Lines before these that were dropped, because only the newest 100,000 characters at least are kept. */
+  skipped: number;
+  /** Whether what was waited for is there. */
+  reached: boolean;
+  /** The exit code; undefined while the command runs. */
+  code: number | undefined;
+}
+
+/** The background commands of a session. They end with the session, or with svc. */
+export interface BackgroundCommands {
+  /**
+   * Starts a program as {@linkcode ToolContext.run} does, and returns while it runs.
+   *
+   * @param request.line the command line for lists
+   * @throws Error as `run` does, and with `code` `too_many_commands`
+   */
+  start(
+    request: Pick<ProcessRequest, "command" | "cwd" | "env"> & { line: string },
+  ): Promise<BackgroundCommand>;
+  /** The command with a number, also for some time after its end. */
+  find(id: number): BackgroundCommand | undefined;
+}
+
 /** What a tool's functions are passed in addition to the arguments. */
 export interface ToolContext {
   readonly config: ConfigView;
@@ -164,6 +218,8 @@ export interface ToolContext {
    * the whole is kept in a file. Default: any number.
    */
   readonly max_result?: number;
+  /** The commands that the session runs in the background; undefined for a call without a session. */
+  readonly commands?: BackgroundCommands;
   /**
    * Gives the model an image along with the result. A model that takes none is told its name.
    *
@@ -706,11 +762,17 @@ export interface SearchService {
   context(query: string, results: SearchResult[]): string;
 }
 
+/** A service registered as `environment`: a line of the block that tells a new session where it works. */
+export interface EnvironmentService {
+  /** Returns the line; empty for none. All of them have 2 seconds together. A throw leaves the line out. */
+  describe(context: ToolContext): string | Promise<string>;
+}
+
 /** The argument of `register_services`. */
 export interface ServiceRegistrar {
   /**
-   * Registers a service: `report` ({@linkcode ReportService}), `search` ({@linkcode SearchService}) or a name of the
-   * plugin's own. Several services may share a name.
+   * Registers a service: `report` ({@linkcode ReportService}), `search` ({@linkcode SearchService}), `environment`
+   * ({@linkcode EnvironmentService}) or a name of the plugin's own. Several services may share a name.
    */
   register(name: string, service: Record<string, unknown>): void;
 }

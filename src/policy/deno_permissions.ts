@@ -1,7 +1,7 @@
 import type { ToolDefinition } from "../plugins/api.ts";
 import { commandPrefix } from "./bash_allow.ts";
 import { opens } from "./listed_commands.ts";
-import { actionOf, isOffered } from "./policy.ts";
+import { actionOf, isOffered, runsNothing } from "./policy.ts";
 import type { Authority } from "./roles.ts";
 import type { PolicySettings } from "./settings.ts";
 
@@ -33,6 +33,7 @@ const NEEDS: Record<string, Deno.PermissionName[]> = {
   delegate: [], // the ceiling of a sub-agent covers its tools
   team: [],
   handoff: [],
+  plan: [],
 };
 
 /** What svc itself needs: plugins and settings, the session log, the provider. */
@@ -97,7 +98,7 @@ export function unusable(
     })
     : [];
   const usable = (tool: ToolDefinition) =>
-    isOffered(settings, tool) && (
+    isOffered(settings, tool) && !runsNothing(tool) && (
       yes || actionOf(settings, tool.permission) === "allow" || tool.confirm === false ||
       tool.permission_fn !== undefined ||
       listed(tool.permission)

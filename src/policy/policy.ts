@@ -105,7 +105,7 @@ export class Policy {
       const gated = tools.filter(({ confirm }) => confirm !== false);
       if (gated.length === 0) return [];
       const names = (list: ToolDefinition[]) => list.map(({ name }) => name).join(", ");
-      const ungated = tools.filter(({ confirm }) => confirm === false);
+      const ungated = tools.filter((tool) => tool.confirm === false && !runsNothing(tool));
       const judging = gated.filter(({ permission_fn }) => permission_fn !== undefined);
       const exceptions = [
         ...category === "bash" && bash_allow.length > 0
@@ -203,7 +203,9 @@ export class Policy {
       action,
       reason: `the category ${category} is set to ${action} in mode ${settings.mode}`,
     };
-    if (category === "bash") answer = bashList(answer, args, settings, context);
+    if (category === "bash" && !runsNothing(tool)) {
+      answer = bashList(answer, args, settings, context);
+    }
     if (granted && answer.action === "ask") {
       answer = {
         ...answer,
@@ -240,6 +242,12 @@ export class Policy {
 export function isOffered(settings: PolicySettings, tool: ToolDefinition): boolean {
   return excludedBy(settings, tool) === "" && actionOf(settings, tool.permission) !== "deny" &&
     !(settings.read_only && !changesNothing(tool));
+}
+
+/** Whether a tool of the category `bash` runs no command, and never asks: it looks after those that run. */
+export function runsNothing({ permission, confirm, parameters }: ToolDefinition): boolean {
+  return permission === "bash" && confirm === false &&
+    !Object.hasOwn(parameters.properties, "command");
 }
 
 /** The paths that a call names. A tool that cannot tell its paths names one that every check refuses. */

@@ -131,10 +131,14 @@ export class Conversation {
     return workspace.backend({ role_model: model });
   }
 
-  /** Closes the agents and the session; what was said is in its log. */
+  /** Closes the agents and the session with their commands in the background; what was said is in its log. */
   async close(): Promise<void> {
     await this.#logTyped();
-    for (const { agent } of this.#agents.values()) await agent.close();
+    const { commands } = this.#options.workspace;
+    for (const { agent } of this.#agents.values()) {
+      await commands.end(agent.session.name);
+      await agent.close();
+    }
     this.#agents.clear();
     this.#session?.close();
     this.#session = undefined;

@@ -241,10 +241,12 @@ export class Turns {
   ) {
     const workspace = this.#workspace;
     const agent = await prepared.start();
+    const { name } = agent.session;
     try {
+      workspace.commands.use(name);
       live.runs = agent.runs;
       Object.assign(live.record, {
-        session: agent.session.name,
+        session: name,
         status: "running",
         started_at: timestamp(workspace.clock),
       });
@@ -256,9 +258,17 @@ export class Turns {
       live.record.status = result.status;
       this.#metrics.turn(result);
       const { status, reason, duration: seconds, total_usage, cost, model, provider } = result;
-      const session = agent.session.name;
-      const facts = { session, status, reason, seconds, usage: total_usage, cost, model, provider };
-      this.#log?.event(`a turn of the session ${session} ended ${status} in ${seconds} s`, {
+      const facts = {
+        session: name,
+        status,
+        reason,
+        seconds,
+        usage: total_usage,
+        cost,
+        model,
+        provider,
+      };
+      this.#log?.event(`a turn of the session ${name} ended ${status} in ${seconds} s`, {
         event: "turn",
         ...facts,
       });
@@ -266,6 +276,7 @@ export class Turns {
     } finally {
       await this.#workspace.pace.turn(); // closing a session writes files, too
       await agent.close();
+      workspace.commands.leave(name);
     }
   }
 

@@ -182,12 +182,12 @@ export const TURN_START = '{"parts":[';
 
 /** The text of a turn after its parts. */
 export function turnEnd(
-  { index, started_at, model, provider, mode, reasoning, usage, cost }: TurnHead,
+  { index, started_at, model, provider, mode, reasoning, usage, cost, environment }: TurnHead,
   status: TurnStatus,
   ended_at: string,
 ): string {
   const head = { index, status, started_at, ended_at, model, provider, mode, reasoning };
-  const rest = { ...head, usage, cost };
+  const rest = { ...head, usage, cost, environment };
   return `\n],${JSON.stringify(rest).slice(1)}`;
 }
 

@@ -111,6 +111,8 @@ export const turn = z.object({
   /** Token counts of the turn's own requests, and what they cost with those of the agents that it started. */
   usage: z.optional(z.record(z.string(), z.number())),
   cost: z.optional(z.number()),
+  /** Of the first turn: where the session works, as all its requests say it at the end of the system prompt. */
+  environment: z.optional(z.string()),
   parts: z.array(part),
 });
 export type Turn = z.infer<typeof turn>;

@@ -26,6 +26,8 @@ export interface OpenLog {
   origin?: { role: string; parent_id: string };
   /** Set by the engine of one handle for that of the next. Others only pass it on. */
   known?: object;
+  /** The environment that a turn of this process has begun with. */
+  environment?: string;
 }
 
 /** Given by the store that opens the session. */
@@ -201,7 +203,9 @@ export class Session {
   }
 
   /** Begins a turn with status `running`. Requires `acquireTurn`. */
-  beginTurn(head: Pick<Turn, "model" | "provider" | "mode" | "reasoning">): TurnLog {
+  beginTurn(
+    head: Pick<Turn, "model" | "provider" | "mode" | "reasoning" | "environment">,
+  ): TurnLog {
     const lock = this.#turnLock;
     if (lock === undefined || this.#turnBegun) {
       throw new TypeError("A turn begins after acquireTurn().");

@@ -55,7 +55,7 @@ Deno.test("the defaults are those of the specification [2.13, 8]", () => {
   const actions = config.get("tool_permission");
   assert.deepEqual(actions, {
     ...{ read: "allow", list: "allow", edit: "allow", web: "allow", catalog: "allow" },
-    ...{ delegate: "allow", ask: "allow", handoff: "allow" },
+    ...{ delegate: "allow", ask: "allow", handoff: "allow", plan: "allow" },
     ...{ bash: "ask", mcp: "ask", vcs: "ask", bash_allow: [] },
   });
 });

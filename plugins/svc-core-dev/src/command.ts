@@ -32,7 +32,12 @@ export async function devCommand(
       : `the ${project.kind} project here has no command for it; give it one`;
     throw new UsageError(`${what}, or set dev.${task}_cmd in the configuration`);
   }
-  return { command: words, shown: words.map(quoted).join(" ") };
+  return { command: words, shown: commandLine(words) };
+}
+
+/** A command as a person would type it. */
+export function commandLine(words: string[]): string {
+  return words.map(quoted).join(" ");
 }
 
 /** The configured line is any shell command line of the operator. The target is added to it as one word. */

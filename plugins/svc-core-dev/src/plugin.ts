@@ -1,17 +1,44 @@
 import type {
+  EnvironmentService,
   ProcessRequest,
   ResultDetails,
+  ServiceRegistrar,
   ToolArguments,
   ToolContext,
   ToolDefinition,
   ToolRegistrar,
 } from "../../../src/plugins/api.ts";
-import { devCommand } from "./command.ts";
-import { type Task, UsageError } from "./projects.ts";
+import { commandLine, devCommand } from "./command.ts";
+import { findProject, type Task, UsageError } from "./projects.ts";
 
 export function register_tools(registry: ToolRegistrar): void {
   for (const tool of [codeTest, codeLint, codeFormat]) registry.register(tool);
 }
+
+export function register_services(services: ServiceRegistrar): void {
+  services.register("environment", { ...project });
+}
+
+/** The kind of project in the worktree, and the commands that test and check it. */
+const project: EnvironmentService = {
+  async describe({ config, paths }) {
+    // One look instead of one for each file that a project may have.
+    const names = new Set(Array.from(Deno.readDirSync(paths.worktree), ({ name }) => name));
+    const found = await findProject("test", paths.worktree, paths, names);
+    const command = (task: Task) => {
+      const own = String(config.get(`dev.${task}_cmd`) ?? "").trim();
+      const words = found?.commands[task]?.(undefined, paths.worktree);
+      const line = own || (words === undefined ? "" : commandLine(words));
+      return line === "" ? [] : [`${task}: ${line}`];
+    };
+    const facts = [
+      ...found === undefined ? [] : [found.kind],
+      ...command("test"),
+      ...command("lint"),
+    ];
+    return facts.length === 0 ? "" : `Project: ${facts.join(", ")}`;
+  },
+};
 
 /** Seconds that a run may take by default, and at most. */
 const TIMEOUT = 300;
@@ -19,8 +46,7 @@ const MAX_TIMEOUT = 3600;
 
 const codeTest = devTool(
   "test",
-  "Run the project's tests: all, or a target (file, folder or test name, as the test runner takes it). " +
-    "Says when no test ran.",
+  "Run the project's tests: all, or a target (file, folder or test name). Says when no test ran.",
 );
 
 const codeLint = devTool(
@@ -47,7 +73,7 @@ function devTool(task: Task, description: string): ToolDefinition {
         cwd: { type: "string" },
         timeout: {
           type: "number",
-          description: `Seconds (default ${TIMEOUT}).`,
+          description: `Default ${TIMEOUT}.`,
         },
       },
     },

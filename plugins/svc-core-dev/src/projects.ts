@@ -34,16 +34,20 @@ type KindOf = (text: string, facts: ProjectFacts) => ProjectKind | Promise<Proje
 /**
  * The kind of project in a folder, recognised by its files. Of several kinds it is the first of `KINDS` that has a
  * command for the task, or else the first.
+ *
+ * @param names what the folder has, where it is known
  */
 export async function findProject(
   task: Task,
   folder: string,
   paths: ToolPaths,
+  names?: Set<string>,
 ): Promise<ProjectKind | undefined> {
   const facts = { first: (files: string[]) => firstUpwards(files, folder, paths.worktree) };
   const found: ProjectKind[] = [];
   for (const [files, kindOf] of KINDS) {
     for (const file of files) {
+      if (names?.has(file) === false) continue;
       const text = await content(join(folder, file), paths);
       if (text === undefined) continue;
       const kind = await kindOf(text, facts);

@@ -28,7 +28,7 @@ const DEFINITION: Omit<ToolDefinition, "handler"> = {
     properties: {
       pattern: { type: "string" },
       path: { type: "string", description: "File or folder (default: the worktree)." },
-      glob: { type: "string", description: "Files to search: *.ts, src/**/*.{ts,js}." },
+      glob: { type: "string", description: "Such as *.ts, src/**/*.{ts,js}." },
     },
     required: ["pattern"],
   },

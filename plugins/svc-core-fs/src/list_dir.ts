@@ -11,8 +11,7 @@ const CLOSED = new Set([".git", "node_modules"]);
 export const listDir: ToolDefinition = {
   name: "list_dir",
   description:
-    "List a directory: folders first, marked with a slash, then files with sizes; with a depth " +
-    "the content of each folder follows it.",
+    "List a directory: folders first, then files with sizes; with depth, what is in them too.",
   short: "List a directory.",
   permission: "list",
   aliases: ["ls"],

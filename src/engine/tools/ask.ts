@@ -21,7 +21,7 @@ export const askTool: CoreTool = {
       kind: {
         type: "string",
         enum: ["direction", "permission"],
-        description: "To be told what to do (default), or to be given a permission.",
+        description: "direction: to be told what to do (default).",
       },
       permission: {
         type: "string",

@@ -28,14 +28,12 @@ const FIELDS = {
 export const catalogTool: CoreTool = {
   name: "catalog",
   description:
-    "List, show, save or remove roles, teams and skills. save writes an entry of this worktree; fields " +
-    "left out come from the bundled, plugin's or user's entry of that name. reload reads the disk again. " +
-    "Fields: description (one line); role: system_prompt, skills, model, tool_permission (category: " +
-    "allow, ask or deny; default: its starter's, which is also the most), grant_permission (the most it " +
-    "hands down; default: its own), instructions (a Markdown file with more), ask_policy (who answers " +
-    "its questions); team: stages (role names in order, or objects: role, task_hint, handoff_note, " +
-    "skills, mode), loop (stages to repeat until the last passes: from, until, max_iterations); " +
-    "skill: text (all of it).",
+    "List, show, save or remove roles, teams and skills. save writes an entry of this worktree over " +
+    "the other one of its name, field by field. reload reads the disk again. Fields: description (one line); " +
+    "role: system_prompt, skills, model, tool_permission (category: allow, ask or deny; default and most: " +
+    "its starter's), grant_permission (the most it hands down; default: its own), instructions (a Markdown " +
+    "file), ask_policy; team: stages (role names, or objects: role, task_hint, handoff_note, skills, mode), " +
+    "loop (until the last stage passes: from, until, max_iterations); skill: text.",
   parameters: {
     type: "object",
     properties: {

@@ -8,6 +8,7 @@ import { askTool } from "./ask.ts";
 import { catalogTool } from "./catalog.ts";
 import { delegateTool } from "./delegate.ts";
 import { handoffTool } from "./handoff.ts";
+import { planTool } from "./plan.ts";
 import { teamTool } from "./team.ts";
 
 /** A tool that needs the engine, which the plugin API does not reach. */
@@ -115,6 +116,7 @@ export const CORE_TOOLS: readonly CoreTool[] = [
   delegateTool,
   teamTool,
   handoffTool,
+  planTool,
   catalogTool,
 ];
 

@@ -6,7 +6,7 @@ export const delegateTool: CoreTool = {
   description:
     "Have another agent do a task and get its answer. It works in this project with the " +
     "prompt, tools and rights of its role, and knows nothing of this conversation: put all it " +
-    "needs into the task. resume continues an agent that has answered before.",
+    "needs into the task.",
   parameters: {
     type: "object",
     properties: {
@@ -18,13 +18,13 @@ export const delegateTool: CoreTool = {
       },
       resume: {
         type: "string",
-        description: "The agent's run (#2), or its session's name or id.",
+        description:
+          "Continue an agent that has answered: its run (#2), or its session's name or id.",
       },
       context: {
         type: "string",
         enum: ["continue", "compact", "new"],
-        description:
-          "With resume; default: continue. compact keeps a summary of its conversation, new nothing.",
+        description: "With resume: compact keeps a summary of its conversation, new nothing.",
       },
     },
     required: ["role", "task"],

@@ -5,8 +5,8 @@ import type { CoreTool } from "./core.ts";
 export const handoffTool: CoreTool = {
   name: "handoff",
   description:
-    "Stop and let the person continue with another run, or say that this one is done. Your " +
-    "turn ends with this call: say what is to be known in the same reply.",
+    "End your turn and let the person continue with another run, or say that this one is done; " +
+    "say what is to be known in the same reply.",
   parameters: {
     type: "object",
     properties: {

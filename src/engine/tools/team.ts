@@ -5,10 +5,9 @@ import type { CoreTool } from "./core.ts";
 export const teamTool: CoreTool = {
   name: "team",
   description:
-    "Have a team of the catalog do a task: its roles work one after the other, each with the " +
-    "results before it, some again until a review passes. They know nothing of this " +
-    "conversation: put all they need into the task. resume continues from a stage that has " +
-    "answered before.",
+    "Have a team do a task: its roles work one after the other, each with the results before it, " +
+    "some again until a review passes. They know nothing of this conversation: put all they need " +
+    "into the task.",
   parameters: {
     type: "object",
     properties: {
@@ -20,14 +19,13 @@ export const teamTool: CoreTool = {
       },
       resume: {
         type: "string",
-        description: "The stage's run (#2), or its session's name or id.",
+        description:
+          "Continue from a stage that has answered: its run (#2), or its session's name or id.",
       },
       context: {
         type: "string",
         enum: ["continue", "compact", "new"],
-        description:
-          "With resume; default: continue. compact keeps a summary of the stage's conversation, new " +
-          "nothing.",
+        description: "As for delegate.",
       },
     },
     required: ["name", "task"],

@@ -98,6 +98,8 @@ export const status: SlashCommand<object> = {
     const runs = conversation.runs.list();
     const running = runs.filter(({ status }) => status === "running").length;
     row("runs", `${runs.length}, ${running} running; focus on #${focus.run}`);
+    const commands = workspace.commands.of(conversation.name ?? "")?.running ?? [];
+    for (const { id, line } of commands) row("command", `${id} runs: ${line}`);
     row("sessions", `${await sessions.count()} saved`);
     const parked = asks.list("pending").length;
     row("asks", parked === 0 ? "none waits" : `${parked} for you to answer: /asks`);

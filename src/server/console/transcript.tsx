@@ -136,14 +136,14 @@ function PartView({ part, id, link, describe }: {
       const diff = sizeOf(input) <= EDIT ? changedLines(input) : [];
       const written = JSON.stringify(input, null, 2);
       return (
-        <details class="tool" id={id}>
+        <details class="tool" id={id} open={name === "plan"}>
           <summary>
             <code>{stripControl(describe(name, input))}</code>
             {is_error && <Badge>error</Badge>}
           </summary>
           {diff.length > 0
             ? <Diff lines={diff} path={stripControl(String(input.path ?? ""))} />
-            : written !== "{}" && (
+            : written !== "{}" && name !== "plan" && (
               <Bounded text={written} most={OUTPUT} link={`${link}&of=input`} label="Input" />
             )}
           {output !== "" && <Bounded text={output} most={OUTPUT} link={link} label="Output" />}

@@ -60,10 +60,16 @@ const TABLE: Record<string, Row> = {
   run_command: {
     category: "bash",
     required: ["command"],
-    others: ["cwd", "timeout"],
+    others: ["cwd", "timeout", "background"],
     aliases: ["bash", "exec"],
     spellings: { cmd: "command" },
   },
+  command_output: {
+    category: "bash",
+    required: ["id"],
+    others: ["wait_for", "port", "timeout"],
+  },
+  command_stop: { category: "bash", required: ["id"] },
   git: {
     category: "vcs",
     required: ["operation"],
@@ -99,6 +105,7 @@ const TABLE: Record<string, Row> = {
     spellings: { team: "name" },
   },
   handoff: { category: "handoff", others: ["target", "done"] },
+  plan: { category: "plan", required: ["steps"] },
   catalog: { category: "catalog", required: ["action"], others: ["kind", "name"] },
   mcp_connect: { category: "mcp", others: ["name"] },
   mcp_list: { category: "mcp", others: ["name"] },
@@ -154,7 +161,7 @@ Deno.test("every tool has the category, parameters and aliases of the specificat
   }
 });
 
-Deno.test("the tools of a request take 10,000 bytes, and each array says what is in it", async () => {
+Deno.test("the tools of a request take 10,600 bytes, and each array says what is in it", async () => {
   const schemas = async (config: Record<string, unknown>) => {
     await using it = await agent([say("ok")], { config });
     await it.turn("go");
@@ -162,7 +169,7 @@ Deno.test("the tools of a request take 10,000 bytes, and each array says what is
   };
   const tools = await schemas({});
   const bytes = new TextEncoder().encode(JSON.stringify(tools)).length;
-  assert.ok(bytes <= 10_000, `${bytes} bytes`);
+  assert.ok(bytes <= 10_600, `${bytes} bytes`);
   for (const { function: { name, parameters } } of tools) {
     for (const [parameter, { type, items }] of Object.entries(parameters.properties)) {
       assert.ok(type !== "array" || typeof items === "object", `${name}.${parameter}`);
