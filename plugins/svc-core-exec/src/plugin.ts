@@ -41,7 +41,7 @@ const runCommand: ToolDefinition = {
       },
       background: {
         type: "boolean",
-        description: "Do not wait: it runs until command_stop or the session ends.",
+        description: "Do not wait; command_stop ends it.",
       },
     },
     required: ["command"],

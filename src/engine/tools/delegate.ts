@@ -18,8 +18,7 @@ export const delegateTool: CoreTool = {
       },
       resume: {
         type: "string",
-        description:
-          "Continue an agent that has answered: its run (#2), or its session's name or id.",
+        description: "Continue an agent: its run (#2), or session name or id.",
       },
       context: {
         type: "string",

@@ -19,8 +19,7 @@ export const teamTool: CoreTool = {
       },
       resume: {
         type: "string",
-        description:
-          "Continue from a stage that has answered: its run (#2), or its session's name or id.",
+        description: "Continue from a stage: its run (#2), or session name or id.",
       },
       context: {
         type: "string",
