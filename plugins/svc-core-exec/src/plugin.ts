@@ -3,7 +3,6 @@ import type {
   BackgroundCommand,
   CommandOutput,
   CommandWait,
-  ProcessRequest,
   ProcessResult,
   ResultDetails,
   ToolArguments,
