@@ -22,6 +22,8 @@ interface Import {
   /** A path of the repository, or the specifier as it is resolved. */
   to: string;
   typeOnly: boolean;
+  /** Loaded when the code that imports it runs. */
+  dynamic: boolean;
 }
 
 Deno.test("docs/architecture.md lists the modules of src", () => {
@@ -157,6 +159,19 @@ Deno.test("the environment variables that are read are the ones that may be", ()
   }
 });
 
+Deno.test("the client of PostgreSQL is loaded by a store alone", async () => {
+  const loads = Map.groupBy(
+    (await imports()).filter(({ typeOnly, dynamic }) => !typeOnly && !dynamic),
+    ({ from }) => from,
+  );
+  const loaded = new Set(FILES.filter((file) => !file.startsWith("src/store/")));
+  for (const file of loaded) for (const { to } of loads.get(file) ?? []) loaded.add(to);
+  assert.ok(loaded.has("src/store/link.ts"));
+  assert.deepEqual([...loaded].filter((name) => /^npm:\/?pg\b|^src\/store\/store/.test(name)), []);
+  const of = (file: string) => loads.get(file)!.map(({ to }) => to);
+  assert.ok(of("src/store/postgres.ts").some((name) => /^npm:\/?pg@/.test(name)));
+});
+
 /** The rows of the table of modules, in its order. */
 function modules(): SourceModule[] {
   return [...read("docs/architecture.md").matchAll(/^\| `src\/(\w+)\/` *\| (.*) \|$/gm)]
@@ -212,11 +227,12 @@ interface Dependency {
   specifier: string;
   code?: { specifier?: string };
   type?: { specifier?: string };
+  isDynamic?: boolean;
 }
 
-function edge(from: string, { specifier, code, type }: Dependency): Import {
+function edge(from: string, { specifier, code, type, isDynamic = false }: Dependency): Import {
   const to = code?.specifier ?? type?.specifier ?? specifier;
-  return { from: path(from), to: path(to), typeOnly: code === undefined };
+  return { from: path(from), to: path(to), typeOnly: code === undefined, dynamic: isDynamic };
 }
 
 /** A file of the repository by its path in it; anything else as it is. */

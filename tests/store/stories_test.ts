@@ -3,7 +3,7 @@
  * too: there, all machines are commands in one folder.
  */
 import assert from "node:assert/strict";
-import { call, say, startBackend, usage } from "../support/backend.ts";
+import { call, type Reply, say, startBackend, usage } from "../support/backend.ts";
 import { inProcess } from "../support/io.ts";
 import { filePostgres } from "../support/postgres.ts";
 import type { Ended } from "../support/program.ts";
@@ -169,6 +169,27 @@ story("an ask of one machine is answered on another, and read on a third", async
   assert.match(JSON.stringify(model.chats.at(-1)), /\[answer to parked ask #1\] 9090/);
 });
 
+story("what a role remembers of one machine is told on another, and cleared", async (machine) => {
+  const as = (system: string, reply: Reply): Reply => ({ ...reply, when: { system } });
+  await using model = startBackend([
+    call("delegate", { role: "digger", task: "dig" }),
+    as("YOU DIG", say("found coal")),
+    as("You keep the memory of the role digger", say("coal lies below")),
+    as("coal lies below", say("I know")),
+    say("done"),
+  ]);
+  const one = await machine(model.url);
+  const other = await machine(model.url);
+  for (const { place } of [one, other]) {
+    await place.write(".svc/roles.json", '{"digger": {"system_prompt": "YOU DIG"}}');
+  }
+  await one.done("run", "--output", "text", "go");
+  assert.match(await other.done("memory"), /role +digger .*coal lies below/);
+  assert.match(await other.done("run", "--role", "digger", "--output", "text", "go"), /I know/);
+  await other.done("memory", "clear", "role", "digger");
+  assert.doesNotMatch(await one.done("memory"), /digger/);
+});
+
 story("what all machines have spent counts for the budget of the day", async (machine) => {
   const reply = say("Noted.", usage(500, 10));
   await using model = startBackend([reply, reply]);
@@ -181,6 +202,34 @@ story("what all machines have spent counts for the budget of the day", async (ma
   assert.equal(code, 3, stdout);
   assert.equal(model.chats.length, 2);
   assert.match(await two.done("usage", "--output", "json"), /"requests": 2,\s+"in": 1000/);
+});
+
+Deno.test({
+  name: "a job that another machine added runs where its user has accepted it",
+  ...needed,
+  fn: async () => {
+    const store = await server.database(withTables);
+    await using one = await machineOn(store);
+    await using other = await machineOn(store);
+    // Those of a worktree count when its user has accepted them.
+    const settings = await other.place.read(".svc/config.json");
+    await other.place.write(".svc/config.json", "{}");
+    await other.home.write(".config/svc/config.json", settings);
+    await one.done("jobs", "add", "nightly", "--interval", "6h", "--prompt", "go");
+    const doubting = (...args: string[]) =>
+      inProcess(args, {
+        ...{ cwd: other.place.path, home: other.home.path },
+        env: { SVC_STORE: store, SVC_TRUST: "" },
+      });
+    assert.match((await doubting("jobs")).stdout, /nightly .*not trusted/);
+    const refused = await doubting("jobs", "run", "nightly");
+    assert.match(refused.stderr, /is not trusted; see svc trust/);
+    const accepted = await doubting("trust", "show", "--accept", "job:nightly");
+    assert.equal(accepted.code, 0, accepted.stderr);
+    assert.match((await doubting("jobs", "run", "nightly")).stdout, /ended ok/);
+    const shown = JSON.parse(await one.done("jobs", "show", "nightly", "--output", "json"));
+    assert.equal(shown.history.length, 1);
+  },
 });
 
 Deno.test({
