@@ -259,7 +259,8 @@ async function* startCall(
     const outcome = Promise.resolve(failure(authorization.message));
     return { granted, reason: denial, outcome };
   }
-  if (mayChange(tool, args)) await scope.checker?.beforeChange();
+  const agents = tool.permission === "delegate" || tool.permission === "team";
+  if (agents || mayChange(tool, args)) await scope.checker?.beforeChange();
   await changes.before(tool, args, paths, session.name);
   const message = changes.warning();
   if (message !== "") yield { type: "notice", run, level: "warning", message };

@@ -148,6 +148,7 @@ Deno.test("one of three compared backends may fail, with its own rate and reason
       two: provider(denied),
       three: provider(closed),
     }),
+    ".config/svc/config.json": '{"retry_budget": 0}',
     ".svc/eval/a.json": JSON.stringify(listing("a")),
   });
   const { code, stdout } = await svc(["eval", "a", "--compare", "one/m,two/m,three/m"], {

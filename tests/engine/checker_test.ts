@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
-import { type Complaint, complaintsOf, newComplaints } from "../../src/engine/checker.ts";
+import { Checker, type Complaint, complaintsOf, newComplaints } from "../../src/engine/checker.ts";
+import type { AgentScope } from "../../src/engine/scope.ts";
+import type { ProcessResult } from "../../src/plugins/api.ts";
 import { agent, collect, type TestAgent } from "../support/agent.ts";
-import { call, calls, say } from "../support/backend.ts";
+import { as, call, calls, say } from "../support/backend.ts";
 import { noProcessesLeft } from "../support/processes.ts";
 
 /** Complains about each line of a text file with `bad` in it, as compilers do. */
@@ -40,23 +42,69 @@ Deno.test("the model is told of the complaints that are new since the turn's fir
   assert.equal(it.backend.chats.length, 4);
 });
 
-Deno.test("the checker runs next to the model's reply, and its complaints join the round after it", async () => {
-  await using it = await checked([
-    write("b.txt", "bad\n"),
-    // The second round ends when the check has: it writes this file last.
-    call("run_command", { command: "until test -e .checked2; do sleep 0.01; done" }),
-    say("I know."),
-  ], {
+Deno.test("the checker runs next to the rounds: one that waits for it ends", async () => {
+  await using it = await checked({
+    replies: [
+      write("b.txt", "bad\n"),
+      call("run_command", { command: "until test -e .checked2; do sleep 0.01; done" }),
+    ],
+    default: say("I know."),
+  }, {
     "dev.check_cmd": `if test -e .checked1; then n=2; else n=1; fi; ${GREP}; code=$?; ` +
       "touch .checked$n; exit $code",
   });
-  const { result } = await it.turn("go");
-  assert.equal(result.content, "I know.");
-  // The call of the second round waited for the check, which therefore did not wait for the round.
-  assert.equal(told(it)[1], "");
-  const messages = it.backend.chats.at(-1).messages;
-  assert.deepEqual(it.backend.chats.length, 3);
-  assert.match(messages.at(-1).content, /b\.txt:1:1: error: bad/);
+  assert.equal((await it.turn("go")).result.content, "I know.");
+  assert.match(told(it).join(""), /b\.txt:1:1: error: bad/);
+});
+
+/** A checker whose runs end when the test says so. */
+function controlled() {
+  const runs: PromiseWithResolvers<ProcessResult>[] = [];
+  const signals: AbortSignal[] = [];
+  const run = (_: unknown, signal: AbortSignal) => {
+    runs.push(Promise.withResolvers());
+    signals.push(signal);
+    return runs.at(-1)!.promise;
+  };
+  const scope = {
+    changes: { scan: () => Promise.resolve() },
+    session: { name: "s" },
+    sandbox: { run },
+    prompt: { worktree: "/w" },
+    mask: (text: string) => text,
+    config: { get: (key: string) => key === "dev.check_cmd" ? "check" : 60 },
+  } as unknown as AgentScope;
+  const checker = new Checker(scope, new AbortController().signal, assert.fail);
+  const settled = () => new Promise((resolve) => setTimeout(resolve));
+  const end = async (output: string) => {
+    await settled();
+    const code = output === "" ? 0 : 1;
+    runs.at(-1)!.resolve({ code, output, timed_out: false, cancelled: false });
+    await settled();
+  };
+  return { checker, end, signals, settled };
+}
+
+Deno.test("what the checker finds is told after the round in which it ends; a newer change ends an older run", async () => {
+  const { checker, end, signals, settled } = controlled();
+  checker.begin();
+  await end("a:1: old\n");
+  await checker.beforeChange();
+  assert.equal(await checker.endRound(), "");
+  assert.equal(await checker.endRound(), "", "it still runs");
+  await end("a:2: old\na:1: new\n");
+  assert.match(await checker.endRound(), /a:1: new\n/);
+  await checker.beforeChange();
+  await checker.endRound();
+  await checker.beforeChange();
+  await checker.endRound();
+  await settled();
+  assert.deepEqual(signals.map(({ aborted }) => aborted), [false, false, true, false]);
+  await end("a:3: newer\na:2: old\na:1: new\n");
+  const last = await checker.lastNote();
+  assert.match(last, /a:3: newer/);
+  assert.doesNotMatch(last, /a:1: new\n|old/);
+  assert.equal(await checker.lastNote(), "");
 });
 
 Deno.test("a complaint is told once, and again when it comes back", async () => {
@@ -134,6 +182,42 @@ Deno.test("the last round that a turn may have is not spent on the checker", asy
   await using it = await checked([write("b.txt", "bad\n"), say("done")], { max_rounds: 2 });
   const { result } = await it.turn("go");
   assert.deepEqual([result.status, result.content, it.backend.chats.length], ["ok", "done", 2]);
+});
+
+Deno.test("a sub-agent is told of the complaints of its changes, and so is its caller", async () => {
+  await using it = await checked([
+    call("delegate", { role: "maker", task: "make it" }),
+    as("YOU MAKE", write("b.txt", "bad\n")),
+    as("YOU MAKE", say("made")),
+    as("YOU MAKE", say("it has to be")),
+    write("a.txt", "fine\nold bad\nmy bad\n"),
+    say("done"),
+    say("well"),
+  ], { tool_permission: { edit: "allow", delegate: "allow" } });
+  await it.project.write(".svc/roles.json", '{"maker": {"system_prompt": "YOU MAKE"}}');
+  const { result } = await it.turn("go");
+  assert.deepEqual([result.status, result.content], ["ok", "well"]);
+  const notes = (of: RegExp) =>
+    told(it).filter((_, n) => of.test(it.backend.chats[n].messages[0].content)).join("\n");
+  assert.match(notes(/YOU MAKE/), /b\.txt:1:1: error: bad/);
+  assert.doesNotMatch(notes(/YOU MAKE/), /my bad/);
+  const own = notes(/^(?![^]*YOU MAKE)/);
+  assert.match(own, /b\.txt:1:1: error: bad/);
+  assert.match(own, /a\.txt:3:1: error: my bad/);
+});
+
+Deno.test("a turn that answers by a schema is told too, and may answer anew", async () => {
+  const answer = (n: number) => call("answer", { data: { n } });
+  await using it = await checked([
+    write("b.txt", "bad\n"),
+    answer(1),
+    write("b.txt", "good\n"),
+    answer(2),
+  ]);
+  const task = { schema: { type: "object" } };
+  const { result } = await collect(it.engine.turn("go", { task }));
+  assert.deepEqual([result.status, result.data], ["ok", { n: 2 }]);
+  assert.match(told(it)[2]!, /b\.txt:1:1: error: bad/);
 });
 
 Deno.test("complaints are masked, without control characters, and bounded", async () => {
