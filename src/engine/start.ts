@@ -39,7 +39,7 @@ import type { Workspace } from "./workspace.ts";
  * | `teams run`   | `--session-id`, new | the owner  | `--yes`, terminal  | `withdraw` outside a REPL        |
  * | `eval`        | new                 | none       | none               |                                  |
  *
- * MCP clients call tools without an agent.
+ * MCP clients call tools without an agent, except for `run_agent`, whose agents are those of `serve`.
  */
 export interface AgentRequest {
   /** Name or handle of the session to continue, or name of one to create. Default, and where empty: a new one. */

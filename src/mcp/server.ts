@@ -14,6 +14,7 @@ import { type Clock, joinSignals } from "../platform/clock.ts";
 import { VERSION } from "../platform/environment.ts";
 import { errorMessage } from "../platform/error.ts";
 import type { SessionStore } from "../sessions/store.ts";
+import type { RunAgent } from "./run_agent.ts";
 import { McpTools } from "./tools.ts";
 
 const SCHEME = "polyglav://session/";
@@ -31,6 +32,16 @@ const SESSION_TEMPLATE = {
   mimeType: TYPE,
 };
 
+const ASK_SCHEME = "polyglav://ask/";
+const ASK_TEMPLATE = {
+  uriTemplate: `${ASK_SCHEME}{id}`,
+  name: "ask",
+  description: "A question of an agent to a person, and its answer.",
+  mimeType: TYPE,
+};
+/** Characters of a question that a listing has. */
+const LONGEST_TITLE = 200;
+
 /** Milliseconds between two progress notifications. */
 const BEAT = 2000;
 
@@ -43,7 +54,8 @@ export function mcpServer(workspace: Workspace, tools: McpTools, over: AbortSign
   const server = new Server({ name: "svc", version: VERSION }, {
     capabilities: { tools: {}, resources: {} },
     instructions:
-      "Paths are relative to the worktree that svc works in. Its sessions are resources.",
+      "Paths are relative to the worktree that svc works in. Its sessions are resources, and so are the " +
+      "questions that wait for a person.",
   });
   server.setRequestHandler("tools/list", () => ({ tools: tools.list() }));
   server.setRequestHandler("tools/call", async ({ params }, context) => {
@@ -73,15 +85,20 @@ export function mcpServer(workspace: Workspace, tools: McpTools, over: AbortSign
   });
   server.setRequestHandler(
     "resources/list",
-    ({ params }) => listSessions(workspace.sessions, params?.cursor),
+    async ({ params }) => {
+      const page = await listSessions(workspace.sessions, params?.cursor);
+      if (params?.cursor !== undefined) return page;
+      return { ...page, resources: [...askResources(workspace), ...page.resources] };
+    },
   );
   server.setRequestHandler(
     "resources/templates/list",
-    () => ({ resourceTemplates: [SESSION_TEMPLATE] }),
+    () => ({ resourceTemplates: [SESSION_TEMPLATE, ASK_TEMPLATE] }),
   );
   server.setRequestHandler(
     "resources/read",
-    ({ params }) => readSession(workspace.sessions, params.uri),
+    ({ params: { uri } }) =>
+      uri.startsWith(ASK_SCHEME) ? readAsk(workspace, uri) : readSession(workspace.sessions, uri),
   );
   return server;
 }
@@ -90,8 +107,12 @@ export function mcpServer(workspace: Workspace, tools: McpTools, over: AbortSign
 function progress({ mcpReq }: ServerContext, clock: Clock, ended: AbortSignal) {
   const progressToken = mcpReq._meta?.progressToken;
   if (progressToken === undefined) return undefined;
-  return async (message: string) => {
-    const begun = clock.now();
+  let message = "";
+  let begun: number | undefined;
+  return async (line: string) => {
+    message = line;
+    if (begun !== undefined) return;
+    begun = clock.now();
     try {
       for (let last = -1; !ended.aborted;) {
         // Progress must increase, also when the clock is set back.
@@ -137,6 +158,24 @@ async function readSession(store: SessionStore, uri: string): Promise<ReadResour
   return { contents: [{ uri, mimeType: TYPE, text }] };
 }
 
+/** The questions that wait for a person. */
+function askResources({ asks }: Workspace) {
+  return asks.list("pending").map(({ id, question }) => ({
+    uri: `${ASK_SCHEME}${id}`,
+    name: `ask #${id}`,
+    description: question.slice(0, LONGEST_TITLE).toWellFormed(),
+    mimeType: TYPE,
+  }));
+}
+
+/** @throws ResourceNotFoundError */
+function readAsk({ asks }: Workspace, uri: string): ReadResourceResult {
+  const id = uri.slice(ASK_SCHEME.length);
+  const ask = /^[1-9]\d{0,15}$/.test(id) ? asks.get(Number(id)) : undefined;
+  if (ask === undefined) throw new ResourceNotFoundError(uri);
+  return { contents: [{ uri, mimeType: TYPE, text: JSON.stringify(ask) }] };
+}
+
 function toUri(name: string): string {
   return SCHEME + encodeURIComponent(name);
 }
@@ -177,9 +216,9 @@ const AUTHENTICATED = { token: "", clientId: "", scopes: [] };
 /** Milliseconds in which one failed request is warned of: clients must not fill the log. */
 const QUIET = 60_000;
 
-export function mcpEndpoint(workspace: Workspace): McpEndpoint {
+export function mcpEndpoint(workspace: Workspace, run: RunAgent): McpEndpoint {
   const { clock } = workspace;
-  const tools = new McpTools(workspace);
+  const tools = new McpTools(workspace, run);
   const over = new AbortController();
   let warned = -Infinity;
   let silent = 0;

@@ -1,8 +1,12 @@
 import { Readable, Writable } from "node:stream";
 import { serveStdio, StdioServerTransport } from "@modelcontextprotocol/server/stdio";
-import type { Workspace } from "../engine/workspace.ts";
+import { ROOT_RUN, type TurnResult } from "../engine/events.ts";
+import { startAgent } from "../engine/start.ts";
+import { AGENT_NEEDS, type Workspace } from "../engine/workspace.ts";
 import { errorMessage } from "../platform/error.ts";
+import { headlessOperator } from "../policy/operator.ts";
 import { mcpServer } from "./server.ts";
+import type { AgentCall } from "./run_agent.ts";
 import { McpTools } from "./tools.ts";
 
 /** The most bytes of one message. */
@@ -19,7 +23,7 @@ export async function serveMcpStdio({ workspace, input, output, signal }: {
   output: WritableStream<Uint8Array>;
   signal: AbortSignal;
 }): Promise<void> {
-  const tools = new McpTools(workspace);
+  const tools = new McpTools(workspace, (call) => runAgent(workspace, call));
   const over = new AbortController();
   const ended = Promise.withResolvers<void>();
   const readable = Readable.fromWeb(input as Parameters<typeof Readable.fromWeb>[0]);
@@ -37,4 +41,28 @@ export async function serveMcpStdio({ workspace, input, output, signal }: {
   over.abort(new DOMException("The client disconnected.", "AbortError"));
   await handle.close().catch(() => {});
   await tools.idle();
+}
+
+/** Runs a turn of a client, headless and unattended like those of `svc serve`. */
+async function runAgent(
+  workspace: Workspace,
+  { prompt, session, role, task, signal, emit }: AgentCall,
+): Promise<TurnResult> {
+  await workspace.load(AGENT_NEEDS);
+  const agent = await startAgent(workspace, {
+    ...{ session, role, task },
+    operator: headlessOperator(false),
+    headless: true,
+    immutable: true,
+  });
+  try {
+    let result: TurnResult | undefined;
+    for await (const event of agent.turn(prompt, { signal, task })) {
+      emit(event);
+      if (event.type === "turn_finished" && event.run === ROOT_RUN) result = event.result;
+    }
+    return result!;
+  } finally {
+    await agent.close();
+  }
 }

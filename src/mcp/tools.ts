@@ -8,6 +8,7 @@ import { coreTool } from "../engine/tools/core.ts";
 import type { HookedCall, Hooks, HookSettings } from "../engine/hooks.ts";
 import type { Workspace } from "../engine/workspace.ts";
 import { AdmissionQueue } from "../platform/admission_queue.ts";
+import { stripControl } from "../platform/terminal.ts";
 import type { ProcessRequest, ToolArguments, ToolDefinition } from "../plugins/api.ts";
 import { authorize } from "../policy/gate.ts";
 import { Grants } from "../policy/grants.ts";
@@ -17,15 +18,19 @@ import { Policy, runsNothing } from "../policy/policy.ts";
 import { policySettings } from "../policy/settings.ts";
 import { runTool } from "../tools/execute.ts";
 import { prepareChecked } from "../tools/prepare.ts";
-import { activityLine } from "../tools/registry.ts";
+import { activityLine, type ToolRegistry } from "../tools/registry.ts";
+import { type RunAgent, runAgentTool } from "./run_agent.ts";
 
 /** Calls of all clients that run at once, and that wait. */
 const LIMITS = { running: 16, waiting: 256 };
 
+/** Characters of a line of progress. */
+const LONGEST_LINE = 200;
+
 /** Cancellation and progress of one call. */
 export interface CallHooks {
   signal: AbortSignal;
-  /** Called with the activity line once the tool runs. */
+  /** Called with an activity line once the tool runs, and when it goes on to something else. */
   started?: (activity: string) => void;
   /**
    * Whether the client counts as the person who confirms calls: every client on stdio, and over HTTP one with a
@@ -47,17 +52,19 @@ export class McpTools {
   readonly #guard: WorktreeGuard;
   readonly #policy: Policy;
   readonly #queue = new AdmissionQueue(LIMITS);
+  readonly #runAgent: ToolDefinition;
 
-  constructor(workspace: Workspace) {
+  constructor(workspace: Workspace, run: RunAgent) {
     const { config } = workspace;
     this.#workspace = workspace;
+    this.#runAgent = runAgentTool(run, workspace.tools);
     this.#guard = workspace.guard.sealed(); // no client changes svc's own settings (5.3.9)
     this.#policy = new Policy(policySettings(config, config.get("mode")), this.#guard, config);
   }
 
   /** The answer to `tools/list`, in the order of the registry. */
   list(): Tool[] {
-    const { tools } = this.#workspace;
+    const tools = this.#tools;
     return tools.schema((tool) => this.#offers(tool)).map(({ function: described }) => ({
       name: described.name,
       description: described.description,
@@ -72,7 +79,8 @@ export class McpTools {
    * @throws ProtocolError for an unknown tool, and when too many calls wait
    */
   async call(name: string, args: ToolArguments, hooks: CallHooks): Promise<CallToolResult> {
-    const { tools, config, clock, sandbox } = this.#workspace;
+    const { config, clock, sandbox } = this.#workspace;
+    const tools = this.#tools;
     const found = tools.find(name);
     if (found === undefined || !this.#has(found)) {
       const message = `Unknown tool: ${name.slice(0, 128)}`;
@@ -104,6 +112,10 @@ export class McpTools {
         session: "",
         reads: this.#policy.reads(),
         max_result: max_result_chars || undefined,
+        progress: (text: string) => {
+          const line = stripControl(this.#workspace.mask(text)).trim().split("\n").at(-1)!;
+          if (line !== "") hooks.started?.(line.slice(0, LONGEST_LINE).toWellFormed());
+        },
         attach: async (name: string, image: Uint8Array<ArrayBuffer>) => {
           const { imageAttachment } = await import("../engine/attachments.ts");
           const { media_type = "", content } = imageAttachment(name, image);
@@ -125,6 +137,11 @@ export class McpTools {
     } finally {
       release();
     }
+  }
+
+  /** The tools of the workspace, and `run_agent`. */
+  get #tools(): ToolRegistry {
+    return this.#workspace.tools.with(this.#runAgent, "svc");
   }
 
   /** Resolves when no call runs or waits. */

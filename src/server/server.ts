@@ -65,7 +65,7 @@ export function startServer(
   const admission = admissionOf(workspace, host, insecure);
   const metrics = new Metrics();
   const turns = new Turns(workspace, metrics, log);
-  const mcp = serveMcp ? new McpMount(workspace) : undefined;
+  const mcp = serveMcp ? new McpMount(workspace, turns) : undefined;
   const jobs = jobContext(workspace);
   const runs = new Runs(workspace, turns, jobs);
   const kept = workspace.sessions.keepOpen(KEPT_SESSIONS);

@@ -241,7 +241,7 @@ Deno.test("a program that fails otherwise is named in a warning, and the work go
 
 Deno.test("calls of MCP clients pass the programs too", async () => {
   await using it = await watched([], { tool_call: [hook("echo Closed. >&2; exit 2")] });
-  const tools = new McpTools(it.workspace);
+  const tools = new McpTools(it.workspace, () => assert.fail());
   const hooks = { signal: new AbortController().signal, confirmed: true };
   const { content, isError } = await tools.call("file_read", { path: "note.txt" }, hooks);
   assert.deepEqual([isError, JSON.stringify(content).includes("Closed.")], [true, true]);

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { Client as OldClient } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport as OldTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { VERSION } from "../../src/platform/environment.ts";
+import { call, hang, say, startBackend } from "../support/backend.ts";
 import { noProcessesLeft } from "../support/processes.ts";
 import { startSvc, svc } from "../support/program.ts";
 import { project } from "../support/project.ts";
@@ -18,6 +19,7 @@ Deno.test("an MCP client of the current generation uses the modern revision, wit
   assert.deepEqual(client.getServerVersion(), { name: "svc", version: VERSION });
   const { tools } = await client.listTools();
   assert.deepEqual(tools.map(({ name }) => name), [
+    "run_agent",
     "file_read",
     "list_dir",
     "glob",
@@ -43,7 +45,7 @@ Deno.test("an MCP client of the earlier generation is answered after its handsha
   await client.connect(new OldTransport(serverParameters(place.path)));
   try {
     const { tools } = await client.listTools();
-    assert.equal(tools.length, 14);
+    assert.equal(tools.length, 15);
     const shell = await client.callTool({ name: "run_command", arguments: { command: "echo hi" } });
     assert.deepEqual([textOf(shell), shell.isError], ["$ echo hi\nexit 0\nhi", false]);
     await assert.rejects(client.callTool({ name: "nonesuch" }), /-32602: Unknown tool: nonesuch/);
@@ -110,6 +112,81 @@ Deno.test("core tools and tools of other servers are not offered to MCP clients 
     assert.ok(!names.includes(name), name);
     await assert.rejects(client.callTool({ name, arguments: {} }), { code: -32602 });
   }
+});
+
+Deno.test("run_agent has an agent do a task, in a session that goes on, within a budget [4.2]", async () => {
+  await using backend = startBackend([
+    call("file_read", { path: "a.txt" }),
+    say("It says alpha."),
+    say("Again alpha."),
+    call("run_command", { command: "touch made" }),
+    say("I may not."),
+    call("ask", { question: "Which colour?" }),
+    say("I asked."),
+    ...Array.from({ length: 3 }, () => call("file_read", { path: "a.txt" })),
+  ]);
+  await using place = await project({
+    "a.txt": "alpha\n",
+    ...config({ base_url: backend.url, model: "test", memory_enabled: false }),
+  });
+  await using client = await connected(place.path);
+  const lines: string[] = [];
+  const run = async (args: Record<string, unknown>) => {
+    const onprogress = ({ message }: { message?: string }) => void lines.push(message ?? "");
+    const result = await client.callTool({ name: "run_agent", arguments: args }, { onprogress });
+    return { text: textOf(result), isError: result.isError };
+  };
+  const first = await run({ prompt: "What does a.txt say?" });
+  assert.match(first.text, /^It says alpha\.\n\n\[session (\S+), ok\]$/);
+  const session = /session (\S+),/.exec(first.text)![1]!;
+  const second = await run({ prompt: "Once more.", session });
+  assert.match(second.text, /Again alpha/);
+  assert.match(JSON.stringify(backend.chats[2].messages), /What does a\.txt say\?.*Once more\./);
+  const log = JSON.parse(await place.read(`.svc/sessions/${session}.json`));
+  assert.deepEqual(log.turns.map(({ status }: { status: string }) => status), ["ok", "ok"]);
+  // The client has confirmed the agent, not the agent's calls.
+  await run({ prompt: "make a file" });
+  await assert.rejects(Deno.stat(`${place.path}/made`), Deno.errors.NotFound);
+  const asked = await run({ prompt: "ask" });
+  assert.match(asked.text, /ok; questions that wait for a person: #1\]$/);
+  const { resources } = await client.listResources();
+  const uri = "polyglav://ask/1";
+  assert.deepEqual(resources[0], {
+    uri,
+    name: "ask #1",
+    description: "Which colour?",
+    mimeType: "application/json",
+  });
+  const { contents } = await client.readResource({ uri });
+  assert.equal(JSON.parse((contents[0] as { text: string }).text).status, "pending");
+  await assert.rejects(client.readResource({ uri: "polyglav://ask/2" }));
+  const spent = await run({ prompt: "read on", budget: { tool_calls: 1 } });
+  assert.equal(spent.isError, true);
+  assert.match(spent.text, /^Error: the agent ended with status error: .*tool calls/);
+  const unknown = await run({ prompt: "go", role: "nonesuch" });
+  assert.match(unknown.text, /^Error: .*There is no role "nonesuch"/);
+  assert.ok(lines.some((line) => line.includes("a.txt")), lines.join());
+});
+
+Deno.test("a cancelled run_agent cancels its turn, and a denied category delegate hides it [4.2]", async () => {
+  await using backend = startBackend([hang("I think")]);
+  await using place = await project(
+    config({ base_url: backend.url, model: "test", memory_enabled: false }),
+  );
+  await using client = await connected(place.path);
+  const stop = new AbortController();
+  const running = client.callTool(
+    { name: "run_agent", arguments: { prompt: "go", session: "long" } },
+    { signal: stop.signal },
+  );
+  await backend.arrived(1);
+  stop.abort();
+  await assert.rejects(running);
+  await backend.requests[0]!.gone;
+  await using shut = await project(config({ tool_permission: { delegate: "deny" } }));
+  await using strict = await connected(shut.path);
+  const names = (await strict.listTools()).tools.map(({ name }) => name);
+  assert.ok(!names.includes("run_agent"));
 });
 
 Deno.test("sessions are the resources polyglav://session/<name>, and reading one does not change it [4.2]", async () => {
@@ -214,7 +291,7 @@ Deno.test("a modern MCP request without its _meta fields is answered with -32602
   await send(request(1, "server/discover", { _meta: full }));
   assert.deepEqual((await read()).result.supportedVersions, ["2026-07-28"]);
   await send(request(2, "tools/list", { _meta: full }));
-  assert.equal((await read()).result.tools.length, 14);
+  assert.equal((await read()).result.tools.length, 15);
   await send(request(3, "tools/list", {}));
   assert.equal((await read()).error.code, -32602);
   const { "io.modelcontextprotocol/clientCapabilities": _, ...partial } = full;

@@ -3,6 +3,7 @@ import type { Workspace } from "../../engine/workspace.ts";
 import type { McpEndpoint } from "../../mcp/server.ts";
 import { HttpError, readJson } from "../http.ts";
 import type { Route } from "../route.ts";
+import type { Turns } from "../turns.ts";
 
 const jsonRpcRequest = z.strictObject({
   jsonrpc: z.literal("2.0"),
@@ -75,16 +76,22 @@ function parseError(): Response {
 /** The MCP endpoint of one server. It is made with the first request, since most servers get none. */
 export class McpMount {
   readonly #workspace: Workspace;
+  readonly #turns: Turns;
   #endpoint: Promise<McpEndpoint> | undefined;
 
-  constructor(workspace: Workspace) {
+  constructor(workspace: Workspace, turns: Turns) {
     this.#workspace = workspace;
+    this.#turns = turns;
   }
 
   /** Answers one request with its parsed body. */
   async handle(request: Request, body: unknown, authenticated: boolean): Promise<Response> {
     this.#endpoint ??= import("../../mcp/server.ts").then(({ mcpEndpoint }) =>
-      mcpEndpoint(this.#workspace)
+      mcpEndpoint(this.#workspace, async (call) => {
+        const { result, cut } = await this.#turns.run(call);
+        if (cut !== undefined) throw cut;
+        return result;
+      })
     );
     return await (await this.#endpoint).handle(request, body, authenticated);
   }
