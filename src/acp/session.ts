@@ -13,7 +13,7 @@ import { requested } from "../commands/providers.ts";
 import { openingsOf } from "../commands/trust.ts";
 import { ROOT_RUN, type TurnEvent, type TurnResult } from "../engine/events.ts";
 import { RunRegistry } from "../engine/runs.ts";
-import { startAgent } from "../engine/start.ts";
+import { sessionRole, startAgent } from "../engine/start.ts";
 import type { Workspace } from "../engine/workspace.ts";
 import { errorMessage, SvcError, usageError } from "../platform/error.ts";
 import { oneLine, stripControl } from "../platform/terminal.ts";
@@ -62,6 +62,7 @@ export class EditorSession {
   #typed: string[] = [];
   #offered: string[] = [];
   #model_named: boolean;
+  #role_model: string | undefined;
   #line: Promise<unknown> = Promise.resolve();
   /** Whether the client is told what the worktree opens, and the title. */
   #noted = false;
@@ -91,9 +92,14 @@ export class EditorSession {
     this.#notices.push(notice);
   }
 
-  /** Loads the plugins; the settings of the session are known then. */
+  /** Loads the plugins; the settings of the session are known then. @throws SvcError for an unknown role (exit 2) */
   async load(): Promise<{ modes: SessionModeState; configOptions: SessionConfigOption[] }> {
-    await this.workspace.load(EVERYTHING);
+    const { workspace } = this;
+    const { name: session, role } = this.#request;
+    await workspace.load(EVERYTHING);
+    const begun = workspace.sessions.stamp(session) !== "";
+    const found = await sessionRole(workspace, begun ? { session } : { role });
+    this.#role_model = found?.model;
     const configOptions = this.options();
     this.#remember(configOptions);
     return { modes: this.#modes(), configOptions };
@@ -332,7 +338,7 @@ export class EditorSession {
 
   #setModel(ref: string): void {
     const { config } = this.workspace;
-    const { provider } = requested(this.workspace);
+    const provider = this.#provider();
     if (ref.startsWith(`${provider}/`)) config.override("model", ref.slice(provider.length + 1));
     else {
       config.release("provider");
@@ -342,12 +348,20 @@ export class EditorSession {
     this.#model_named = true; // the person chose it
   }
 
+  /** The provider of the settings, whatever the role's is; empty while none is configured. */
+  #provider(): string {
+    try {
+      return requested(this.workspace).provider;
+    } catch {
+      return "";
+    }
+  }
+
   /** The model in use, with its provider; empty while none is configured. */
   #model(): string {
     try {
-      const { provider, model, cls } = requested(this.workspace);
-      const name = model || cls.DEFAULT_MODEL;
-      return name ? `${provider}/${name}` : "";
+      const { provider, model } = this.workspace.backend({ role_model: this.#role_model });
+      return `${provider}/${model}`;
     } catch {
       return "";
     }

@@ -168,12 +168,13 @@ Deno.test("the editor's user sees and approves the calls of sub-agents", async (
       tool_permission: { delegate: "allow" },
     }),
     ".svc/roles.json": JSON.stringify({
-      chief: { system_prompt: "YOU LEAD" },
+      chief: { system_prompt: "YOU LEAD", model: "lead" },
       smith: { system_prompt: "YOU FORGE" },
     }),
   });
   await using editor = await startEditor(place.path, { args: ["--role", "chief"] });
-  const { sessionId } = await editor.session(place.path);
+  const { sessionId, configOptions } = await editor.session(place.path);
+  assert.equal(configOptions![1]!.currentValue, "generic-compatible/lead", "the role's");
   assert.equal(await editor.prompt(sessionId, "build"), "end_turn");
   assert.equal(editor.said(sessionId), "done by others");
   const titles = editor.updates.flatMap(({ update }) =>

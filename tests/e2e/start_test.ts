@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { Workspace } from "../../src/engine/workspace.ts";
 import { startServer } from "../../src/server/server.ts";
+import { startEditor } from "../acp/support.ts";
 import { calls, say, startBackend, type TestBackend } from "../support/backend.ts";
 import { type Ended, svc } from "../support/program.ts";
 import { type Project, project } from "../support/project.ts";
@@ -40,6 +41,7 @@ const program = (...args: string[]) => ({ place, home }: Story, stdin?: string) 
 const FRONT_ENDS: FrontEnd[] = [
   { name: "run", tell: program("run", "--session-id", "own", "go") },
   { name: "serve", tell: served },
+  { name: "acp", tell: edited },
   {
     name: "the REPL",
     tell: (story) => program("--session-id", "own")(story, "go\n"),
@@ -83,6 +85,14 @@ async function served({ place, home }: Story): Promise<Ended> {
   await server.stop();
   await workspace.close();
   return { code: response.status === 200 ? 0 : 1, stdout, stderr: warnings.join("\n") };
+}
+
+async function edited({ place, home }: Story): Promise<Ended> {
+  const editor = await startEditor(place.path, { home: home.path });
+  await editor.agent.request("session/load", { sessionId: "own", cwd: place.path, mcpServers: [] });
+  const stdout = await editor.prompt("own", "go");
+  await editor.leave();
+  return { code: stdout === "end_turn" ? 0 : 1, stdout, stderr: await editor.stderr };
 }
 
 async function story(
