@@ -35,6 +35,11 @@ Deno.test("an MCP client of the current generation uses the modern revision, wit
     "web_search",
     "web_fetch",
   ]);
+  const gif = "R0lGODlhAQABAAAAACwAAAAAAQABAAAC";
+  await Deno.writeFile(`${place.path}/b.gif`, Uint8Array.fromBase64(gif));
+  const seen = await client.callTool({ name: "file_read", arguments: { path: "b.gif" } });
+  const image = { type: "image", mimeType: "image/gif", data: gif };
+  assert.deepEqual((seen.content as unknown[])[1], image);
   const read = await client.callTool({ name: "file_read", arguments: { path: "a.txt" } });
   assert.equal(textOf(read), "# a.txt - 1 lines, 6 chars\n1|alpha");
 });
