@@ -58,6 +58,8 @@ const running = z.object({
   /** When the attempt began. */
   attempt_at: time,
   next_at: time,
+  /** When the run was due; a run by hand, or of a hook, has none. */
+  due: z.optional(z.string()),
   /** The accepted run of a hook, which has the data for its attempts. */
   run: z.optional(z.string()),
   /** Who runs it, where several machines share a store: `<host>/<process id>`. */

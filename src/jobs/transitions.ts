@@ -175,6 +175,7 @@ export function startOf(
   },
 ): { set?: Partial<Job>; refused?: string; parked?: true } {
   const left = job.running;
+  const planned = left === undefined && trigger === "tick" ? job.next_run_at : left?.due;
   const gates = left === undefined ? job : { ...job, require_approval: false };
   const outcome = transition(gates, trigger === "run" ? "run" : "tick");
   if ("refused" in outcome) return outcome;
@@ -199,6 +200,7 @@ export function startOf(
         run: left === undefined ? run : left.run,
         started_at: left?.started_at || stamp,
         phase: "attempt",
+        ...planned !== undefined && { due: planned },
       },
     },
   };
@@ -268,7 +270,9 @@ export function afterRun(
   now: number,
 ): Partial<Job> {
   const set = job.next_run_at !== planned && !isDue(job, now) ? job.next_run_at : "";
-  const next = nextRun(job.schedule, { now, ran: true });
+  // The clock of this machine may be behind that of the scheduler: what was due is not due once more.
+  const after = Math.max(now, readTime(job.running?.due ?? "") ?? now);
+  const next = nextRun(job.schedule, { now: after, ran: true });
   const earliest = Math.max(retry_at, blocked ? now + PROBE : 0);
   const next_run_at = set || dated(next && Math.max(next, earliest));
   const enabled = job.enabled && job.schedule.at === undefined;

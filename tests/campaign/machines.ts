@@ -7,7 +7,7 @@ import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 import { isDeepStrictEqual } from "node:util";
 import { Workspace } from "../../src/engine/workspace.ts";
-import { jobContext } from "../../src/jobs/context.ts";
+import { type JobContext, jobContext } from "../../src/jobs/context.ts";
 import { job } from "../../src/jobs/schema.ts";
 import { withTables } from "../store/support.ts";
 import { buildFlags } from "../support/flags.ts";
@@ -18,6 +18,16 @@ import { Random } from "../support/random.ts";
 
 const CHILD = fileURLToPath(new URL("./child.ts", import.meta.url));
 const MINUTE = 60_000;
+/** Notes the due time of each run of a job that begins. */
+const BEGUN = `
+  CREATE TABLE begun (n bigserial, job text, due text);
+  CREATE FUNCTION note_begun() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    INSERT INTO begun (job, due) VALUES (NEW.key, OLD.value->>'next_run_at');
+    RETURN NULL;
+  END $$;
+  CREATE TRIGGER begun AFTER UPDATE ON svc.records FOR EACH ROW WHEN (
+    NEW.kind = 'job' AND OLD.value->'running' IS NULL AND NEW.value->'running' IS NOT NULL
+  ) EXECUTE FUNCTION note_begun()`;
 /** Milliseconds after which a lease that is not renewed has certainly expired, with some reserve. */
 export const LONGER_THAN_A_LEASE = 18_000;
 
@@ -32,6 +42,8 @@ export interface MachinesOptions {
   wrong: boolean;
   /** Jobs that are due once each. */
   jobs: number;
+  /** Jobs that are due each minute, by a cron expression and by an interval in turn. */
+  recurring: number;
   /** Accepted runs (`POST /runs`). */
   runs: number;
   /** Milliseconds in which the jobs become due and the runs are accepted. */
@@ -41,6 +53,15 @@ export interface MachinesOptions {
   /** Milliseconds that the model thinks. */
   delay: number;
   tell?: (line: string) => void;
+}
+
+/** Blows of all kinds, in no order. */
+export function manyBlows(count: number, random: Random): MachinesOptions["blows"] {
+  const kinds: Blow[] = ["cut", "cut", "fast", "immediate", "kill"];
+  kinds.push("kill worker", "kill worker", "stop worker", "kill scheduler", "kill server");
+  return Array.from({ length: count }, () => {
+    return { after: 2000 + random.below(6000), blow: random.one(kinds) };
+  });
 }
 
 export type Blow =
@@ -75,6 +96,8 @@ export interface Outcome {
   due: Map<string, number>;
   /** Attempts in the history of each job, the oldest first. */
   attempts: Map<string, Json[]>;
+  /** The due times of the runs of each recurring job, in the order of their begins. */
+  begun: Map<string, string[]>;
   runs: Json[];
   asked: Asked[];
   takeovers: Takeover[];
@@ -109,17 +132,17 @@ class Machine {
     readonly home: Project,
     readonly store: string,
     readonly args: string[],
-    /** Milliseconds by which its clock is wrong. */
-    readonly offset: number,
+    /** Milliseconds by which its clock is wrong; `older`: svc is of an earlier version. */
+    readonly offset: number | "older",
   ) {}
 
   start(): void {
     this.address = Promise.withResolvers<string>();
-    const [command, ...args] = this.offset === 0
-      ? commandLine(this.args)
-      : [Deno.execPath(), "run", "--no-check", ...buildFlags(), CHILD].concat(
-        [`${Date.now() + this.offset}`, "1", ...this.args],
-      );
+    const clock = this.offset === "older" ? ["0", "0"] : [`${Date.now() + this.offset}`, "1"];
+    const [command, ...args] = this.offset === 0 ? commandLine(this.args) : [
+      Deno.execPath(),
+      ...["run", "--no-check", ...buildFlags(), CHILD, ...clock, ...this.args],
+    ];
     const child = new Deno.Command(command!, {
       args,
       ...this.options(),
@@ -176,6 +199,8 @@ class Campaign {
   readonly #hit: { machine: string; at: number; markers: string[] }[] = [];
   readonly #random: Random;
   readonly #due = new Map<string, number>();
+  readonly #database: string;
+  #context: JobContext | undefined;
   /** Machines that are killed or stopped at the moment. */
   readonly #down = new Set<Machine>();
 
@@ -187,6 +212,7 @@ class Campaign {
     readonly stack: AsyncDisposableStack,
   ) {
     this.#random = new Random(options.seed);
+    this.#database = new URL(store).pathname.slice(1);
   }
 
   async run(): Promise<Outcome> {
@@ -194,14 +220,17 @@ class Campaign {
     const origin = Date.now() + 2000;
     await this.#prepare(origin);
     const begun = performance.now();
-    await Promise.all([this.#accept(), this.#strike()]);
+    await Promise.all([this.#accept(), this.#strike(), this.#older()]);
     await this.#settled();
     const seconds = (performance.now() - begun) / 1000;
     const views = await this.#views();
-    await this.#older();
     const ended = await this.#end();
     const attempts = new Map<string, Json[]>();
-    for (const name of this.#jobs()) attempts.set(name, await this.#attempts(name));
+    const entries = await this.#records("attempt");
+    for (const name of [...this.#jobs(), ...this.#recurring()]) {
+      const own = entries.filter(({ key }) => key.startsWith(`${name}/`)).map(({ value }) => value);
+      attempts.set(name, own);
+    }
     const runs = (await this.#records("run")).map(({ value }) => value);
     const sessions = await this.#exported();
     options.tell?.(`${this.model.asked.length} requests in ${seconds.toFixed(1)} s`);
@@ -210,6 +239,7 @@ class Campaign {
     return {
       due,
       attempts,
+      begun: await this.#begun(),
       runs,
       asked: this.model.asked,
       takeovers,
@@ -224,17 +254,22 @@ class Campaign {
     return Array.from({ length: this.options.jobs }, (_, number) => `job-${number}`);
   }
 
+  #recurring(): string[] {
+    return Array.from({ length: this.options.recurring }, (_, number) => `each-minute-${number}`);
+  }
+
   /** Puts the jobs into the store and starts all machines. */
   async #prepare(origin: number): Promise<void> {
     const { schedulers, servers, workers, concurrency, span, jobs } = this.options;
     await withTables(this.store);
+    await this.postgres.query(BEGUN, [], this.#database);
     const first = await this.#machine("first", [], 0);
     const workspace = Workspace.open({
       path: first.place.path,
       environment: { home: first.home.path, cwd: first.place.path, get: () => undefined },
       overrides: { store: this.store, project: "night" },
     });
-    const { register } = jobContext(workspace);
+    const { register } = this.#context = jobContext(workspace);
     for (const [number, name] of this.#jobs().entries()) {
       const due = Math.round(origin + number * span / jobs);
       this.#due.set(name, due);
@@ -251,7 +286,19 @@ class Campaign {
         created_at: new Date(origin - MINUTE).toISOString(),
       }));
     }
-    await workspace.close();
+    for (const [number, name] of this.#recurring().entries()) {
+      await register.add(job.parse({
+        name,
+        schedule: number % 2 === 0 ? { cron: "* * * * *" } : { interval: 60 },
+        next_run_at: new Date(origin).toISOString(),
+        prompt: `[${name}] go`,
+        status: "approved",
+        retries: 20,
+        backoff: 1,
+        created_at: new Date(origin - MINUTE).toISOString(),
+      }));
+    }
+    this.stack.defer(() => workspace.close());
     const offset = (number: number) => this.options.wrong ? [0, 3, -4][number % 3]! * MINUTE : 0;
     for (let number = 0; number < schedulers; number++) {
       const args = ["jobs", "daemon", "--no-work", "--tick", "1"];
@@ -279,7 +326,7 @@ class Campaign {
   async #machine(
     name: string,
     args: string[],
-    offset: number,
+    offset: number | "older",
   ): Promise<Machine> {
     const config = {
       project: "night",
@@ -335,7 +382,7 @@ class Campaign {
     for (const { after, blow } of this.options.blows) {
       await pause(after);
       this.options.tell?.(blow);
-      if (blow === "cut") await this.postgres.cut(new URL(this.store).pathname.slice(1));
+      if (blow === "cut") await this.postgres.cut(this.#database);
       else if (["fast", "immediate", "kill"].includes(blow)) {
         await this.postgres.restart(blow as Ending);
       } else await this.#hitMachine(...blow.split(" ") as [string, string]);
@@ -379,15 +426,17 @@ class Campaign {
       const jobs = await this.#records("job").catch(() => undefined);
       const runs = await this.#records("run").catch(() => undefined);
       if (jobs === undefined || runs === undefined) continue;
+      const often = this.#recurring();
       const open = [
-        ...jobs.filter(({ value }) => value.running !== undefined || value.next_run_at)
-          .map(({ value }) => `${value.name} ${value.status}`),
+        ...jobs.filter(({ key, value }) =>
+          value.running !== undefined || value.next_run_at && !often.includes(key)
+        ).map(({ value }) => `${value.name} ${value.status}`),
         ...this.#accepted.filter((id) => {
           const run = runs.find(({ value }) => value.id === id)?.value;
           return !["done", "failed", "cancelled"].includes(run?.state);
         }),
       ];
-      if (open.length === 0 && this.#down.size === 0) return;
+      if (open.length === 0 && this.#down.size === 0 && await this.#over(jobs)) return;
       const now = `left: ${open.length}, down: ${[...this.#down].map(({ name }) => name)}`;
       if (now !== left) this.options.tell?.(left = now);
     }
@@ -397,14 +446,31 @@ class Campaign {
     return await this.postgres.query(
       "SELECT key, value FROM svc.records WHERE kind = $1 AND value IS NOT NULL ORDER BY key",
       [kind],
-      new URL(this.store).pathname.slice(1),
+      this.#database,
     );
   }
 
-  async #attempts(job: string): Promise<Json[]> {
-    const entries = (await this.#records("attempt"))
-      .filter(({ key }) => key.startsWith(`${job}/`)).map(({ value }) => value);
-    return entries.sort((one, other) => one.attempt - other.attempt);
+  /** Has no recurring job run again. @returns whether none would have any more */
+  async #over(jobs: { value: Json }[]): Promise<boolean> {
+    const next_run_at = new Date(Date.now() + 1e10).toISOString();
+    const soon = jobs.filter(({ value }) => Date.parse(value.next_run_at) < Date.now() + 1e9);
+    for (const { value } of soon) {
+      await this.#context!.register.change(
+        value.name,
+        ({ running }) => running === undefined ? { set: { next_run_at } } : undefined,
+      );
+    }
+    return soon.length === 0;
+  }
+
+  async #begun(): Promise<Outcome["begun"]> {
+    const rows = await this.postgres.query("SELECT * FROM begun ORDER BY n", [], this.#database);
+    return new Map(
+      this.#recurring().map((name) => [
+        name,
+        rows.filter(({ job }) => job === name).map(({ due }) => due),
+      ]),
+    );
   }
 
   /** Every session from every server, and from a worker. */
@@ -430,13 +496,12 @@ class Campaign {
 
   /** A worker of an earlier version, for which the tables are too new, ends at once. */
   async #older(): Promise<void> {
-    const database = new URL(this.store).pathname.slice(1);
-    await this.postgres.query("UPDATE svc.store SET version = version + 1", [], database);
-    const worker = await this.#machine("older", ["worker"], 0);
-    worker.start();
-    assert.equal(await worker.ended(), 2, worker.lines.join("\n"));
-    assert.match(worker.lines.join("\n"), /newer/);
-    await this.postgres.query("UPDATE svc.store SET version = version - 1", [], database);
+    const worker = await this.#machine("older", ["worker"], "older");
+    while (!/newer/.test(worker.lines.join("\n"))) {
+      worker.start();
+      assert.equal(await worker.ended(), 2, worker.lines.join("\n"));
+      await pause(this.options.span / 4);
+    }
   }
 
   async #end(): Promise<Outcome["ended"]> {
@@ -536,15 +601,24 @@ function pause(ms: number): Promise<undefined> {
 
 /** Everything that is not as it has to be, as sentences. */
 export function faults(outcome: Outcome): string[] {
-  const { attempts, runs, asked, sessions, views, ended, takeovers } = outcome;
+  const { attempts, begun, runs, asked, sessions, views, ended, takeovers } = outcome;
   const found: string[] = [];
   const claims = new Map<string, string>();
   for (const [job, history] of attempts) {
     const verified = history.filter(({ status }) => status === "verified");
-    if (verified.length !== 1) found.push(`${job} ended ok ${verified.length} times`);
-    const numbers = history.map(({ attempt }) => attempt);
-    if (numbers.some((number, index) => number !== index + 1)) {
-      found.push(`the attempts of ${job} are numbered ${numbers}: ${JSON.stringify(history)}`);
+    const due = begun.get(job) ?? ["once"];
+    if (verified.length !== due.length) {
+      found.push(`${job} ended ok ${verified.length} times, and was due ${due.length} times`);
+    }
+    if (due.some((time, index) => index > 0 && time <= due[index - 1]!)) {
+      found.push(`${job} was due at ${due}`);
+    }
+    const runs = Map.groupBy(history, ({ session }) => session).values();
+    const wrong = [...begun.has(job) ? runs : [history]].map((run) =>
+      run.map(({ attempt }) => attempt)
+    ).find((numbers) => numbers.sort((a, b) => a - b).some((number, i) => number !== i + 1));
+    if (wrong) {
+      found.push(`the attempts of ${job} are numbered ${wrong}: ${JSON.stringify(history)}`);
     }
     const requests = asked.filter(({ marker }) => marker === job).length;
     if (requests > history.length) {

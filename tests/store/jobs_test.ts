@@ -177,12 +177,14 @@ Deno.test({
 
 Deno.test({
   ...needed,
-  name: "a worker whose clock is behind runs what a scheduler has put",
+  name: "a worker whose clock is behind runs what a scheduler has put, and plans no time once more",
   async fn() {
     const store = await server.database(withTables);
     await using backend = startBackend({ replies: [say("done")] });
     await using one = await jobMachine(store, backend);
-    await one.add({ name: "now", next_run_at: new Date().toISOString() });
+    const due = Math.floor(Date.now() / 60_000) * 60_000;
+    const next_run_at = new Date(due).toISOString();
+    await one.add({ name: "now", schedule: { cron: "* * * * *" }, next_run_at });
     const clock = { ...systemClock, now: () => Date.now() - 240_000 };
     const { queue } = await one.workspace.store!.open();
     const steps: Step[] = [];
@@ -192,6 +194,8 @@ Deno.test({
     await one.scheduler.sweep(never);
     await until(() => steps.some(({ step }) => step === "finished"));
     await worker.close();
+    const next = Date.parse(one.context.register.need("now").next_run_at);
+    assert.equal(next, due + 60_000, "it is not the minute after that of its own clock");
   },
 });
 
