@@ -16,9 +16,13 @@ export async function recover(context: JobContext, signal?: AbortSignal): Promis
   const left = context.register.list().filter((job) =>
     (job.status === "executing" || job.running) && isTrusted(context, job)
   );
+  if (left.length === 0) return;
+  const store = await context.store?.open();
+  const held = new Set((await store?.leases.held("job/"))?.map(({ name }) => name));
   for (const { name, status, running } of left) {
     if (signal?.aborted) return;
     if (status !== "executing" && running?.phase === "backoff") continue; // due at `next_at`
+    if (held.has(`job/${name}`)) continue;
     const lock = await holdJob(context, name);
     if (lock === undefined) continue;
     try {
@@ -72,6 +76,9 @@ async function recordInterrupted(
   const { running, name } = job;
   await register.removeTemporaryFiles();
   const entry = interrupted(job, timestamp(clock));
+  // The next attempt is due at once for all machines, though the clock of this one may be ahead. It has a time of its
+  // own, since the queue may still have the item of the attempt that was interrupted.
+  const due = readTime(running?.due ?? "");
   if (job.status === "executing" && job.enabled && entry.attempt <= job.retries) {
     await register.change(name, (job) =>
       job.running?.token !== running?.token ? undefined : ({
@@ -84,7 +91,9 @@ async function recordInterrupted(
             attempt: entry.attempt,
             phase: "backoff",
             attempt_at: "",
-            next_at: entry.finished_at,
+            next_at: due === undefined
+              ? entry.finished_at
+              : new Date(due + entry.attempt).toISOString(),
             // The worker that made the attempt may wake: it records nothing any more.
             token: undefined,
             worker: undefined,

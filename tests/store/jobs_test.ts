@@ -3,7 +3,7 @@ import { jobContext } from "../../src/jobs/context.ts";
 import { recover } from "../../src/jobs/recover.ts";
 import { Scheduler } from "../../src/jobs/scheduler.ts";
 import type { Job } from "../../src/jobs/schema.ts";
-import { JobWorker, type Step } from "../../src/jobs/worker.ts";
+import { jobKey, JobWorker, type Step } from "../../src/jobs/worker.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { httpError, say, startBackend, type TestBackend } from "../support/backend.ts";
 import { filePostgres } from "../support/postgres.ts";
@@ -196,6 +196,35 @@ Deno.test({
     await worker.close();
     const next = Date.parse(one.context.register.need("now").next_run_at);
     assert.equal(next, due + 60_000, "it is not the minute after that of its own clock");
+  },
+});
+
+Deno.test({
+  ...needed,
+  name: "an attempt whose machine died is made again at once, whichever clock finds it",
+  async fn() {
+    const store = await server.database(withTables);
+    await using backend = startBackend({ replies: [say("done")] });
+    await using one = await jobMachine(store, backend);
+    const due = new Date().toISOString();
+    const left = { attempt: 1, session: "", started_at: due, attempt_at: due, next_at: "", due };
+    const running = { ...left, phase: "attempt" as const };
+    await one.add({ name: "left", status: "executing", next_run_at: due, running, retries: 3 });
+    const { queue } = await one.workspace.store!.open();
+    await queue.put({ kind: "job", name: "left", key: jobKey("left", due) });
+    const at = (minutes: number) => {
+      const clock = { ...systemClock, now: () => Date.now() + minutes * 60_000 };
+      return { ...one.context, clock };
+    };
+    await recover(at(3));
+    await one.scheduler.sweep(never);
+    const steps: Step[] = [];
+    const worker = new JobWorker(at(-4), queue, { tell: (step) => void steps.push(step) });
+    worker.work({ signal: never, cancel: never, concurrency: 1, hold: 0 });
+    await until(() => steps.some(({ step }) => step === "finished"));
+    await worker.close();
+    const history = one.context.register.history("left");
+    assert.deepEqual(history.map(({ reason }) => reason), ["interrupted", ""]);
   },
 });
 
