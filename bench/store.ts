@@ -134,7 +134,16 @@ async function play(
   { workers, jobs, span }: { workers: number; jobs: number; span: number },
 ): Promise<Outcome> {
   const outcome = await machines(postgres, {
-    ...{ seed: 1, schedulers: 1, servers: 1, runs: 0, blows: [], wrong: false, delay: DELAY },
+    ...{
+      seed: 1,
+      schedulers: 1,
+      servers: 1,
+      runs: 0,
+      blows: [],
+      wrong: false,
+      recurring: 0,
+      delay: DELAY,
+    },
     ...{ workers, jobs, span, concurrency: CONCURRENCY },
   });
   const wrong = faults(outcome);

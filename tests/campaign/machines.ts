@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { isDeepStrictEqual } from "node:util";
 import { Workspace } from "../../src/engine/workspace.ts";
 import { type JobContext, jobContext } from "../../src/jobs/context.ts";
-import { job } from "../../src/jobs/schema.ts";
+import { type Job, job } from "../../src/jobs/schema.ts";
 import { withTables } from "../store/support.ts";
 import { buildFlags } from "../support/flags.ts";
 import type { Ending, Postgres } from "../support/postgres.ts";
@@ -269,12 +269,14 @@ class Campaign {
       environment: { home: first.home.path, cwd: first.place.path, get: () => undefined },
       overrides: { store: this.store, project: "night" },
     });
-    const { register } = this.#context = jobContext(workspace);
+    const { store } = this.#context = jobContext(workspace);
+    const { records } = await store!.open();
+    const rows: Job[] = [];
     for (const [number, name] of this.#jobs().entries()) {
       const due = Math.round(origin + number * span / jobs);
       this.#due.set(name, due);
       const at = new Date(due).toISOString();
-      await register.add(job.parse({
+      rows.push(job.parse({
         name,
         schedule: { at },
         next_run_at: at,
@@ -287,7 +289,7 @@ class Campaign {
       }));
     }
     for (const [number, name] of this.#recurring().entries()) {
-      await register.add(job.parse({
+      rows.push(job.parse({
         name,
         schedule: number % 2 === 0 ? { cron: "* * * * *" } : { interval: 60 },
         next_run_at: new Date(origin).toISOString(),
@@ -298,6 +300,8 @@ class Campaign {
         created_at: new Date(origin - MINUTE).toISOString(),
       }));
     }
+    const copy = store!.copies().find(({ name }) => name === "job")!;
+    await records.put(copy, rows.map((value) => ({ kind: "job", key: value.name, value })));
     this.stack.defer(() => workspace.close());
     const offset = (number: number) => this.options.wrong ? [0, 3, -4][number % 3]! * MINUTE : 0;
     for (let number = 0; number < schedulers; number++) {
