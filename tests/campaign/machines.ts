@@ -160,7 +160,13 @@ class Machine {
         }
       }
     };
-    this.#reading = Promise.all([read(child.stdout), read(child.stderr)]);
+    const reading = this.#reading = Promise.all([read(child.stdout), read(child.stderr)]);
+    child.status.then(async ({ code }) => {
+      await reading;
+      // As a supervisor does: a process that does not find PostgreSQL at its start ends.
+      const again = code === 2 && /cannot be reached/.test(this.lines.slice(-3).join());
+      if (again && this.#child === child && this.offset !== "older") this.start();
+    });
   }
 
   options(): Deno.CommandOptions {
@@ -169,7 +175,11 @@ class Machine {
   }
 
   signal(signal: Deno.Signal): void {
-    this.#child?.kill(signal);
+    try {
+      this.#child?.kill(signal);
+    } catch {
+      // It has ended by itself, which its exit code shows.
+    }
   }
 
   async ended(): Promise<number> {
@@ -630,9 +640,11 @@ export function faults(outcome: Outcome): string[] {
     }
     for (const { content, session } of verified) claims.set(content, session);
   }
-  for (const { id, state, reason, session, request } of runs) {
+  for (const { id, state, reason, error, session, request } of runs) {
     if (!["done", "failed"].includes(state)) found.push(`${id} is ${state}`);
-    else if (state === "failed" && reason !== "interrupted") found.push(`${id} failed: ${reason}`);
+    else if (state === "failed" && reason !== "interrupted") {
+      found.push(`${id} failed: ${reason}: ${error}`);
+    }
     const [, marker] = /\[([\w-]+)\]/.exec(request.prompt)!;
     const texts = textsOf(sessions.get(session)).filter((text) => text.startsWith(`${marker} `));
     if (state === "done" && texts.length !== 1) {
