@@ -68,11 +68,12 @@ Deno.test("an editor gets thoughts, text and calls of a turn as they come, and i
   assert.equal(info?.sessionUpdate === "session_info_update" && info.title, "read a.txt");
 });
 
-Deno.test("an editor shows edits as diffs, the output of commands while they run, and failures", async () => {
+Deno.test("an editor shows edits as diffs, the plan, the output of commands while they run, and failures", async () => {
   await using backend = startBackend([
     calls([
       ["file_edit", { path: "a.txt", old: "two", new: "2" }],
       ["file_write", { path: "new.txt", content: "fresh\n" }],
+      ["plan", { steps: [{ step: "edit", state: "done" }, { step: "run" }] }],
       ["run_command", { command: "echo before; cat go; exit 3" }],
     ]),
     say("done"),
@@ -88,6 +89,11 @@ Deno.test("an editor shows edits as diffs, the output of commands while they run
     "tool_call_update",
     ({ status, content }) => status === "in_progress" && /before/.test(JSON.stringify(content)),
   );
+  const priority = "medium";
+  assert.deepEqual((await editor.update("plan")).entries, [
+    { content: "edit", priority, status: "completed" },
+    { content: "run", priority, status: "pending" },
+  ]);
   await Deno.writeTextFile(`${place.path}/go`, "after\n");
   assert.equal(await ended, "end_turn");
   const updates = editor.updates.map(({ update }) => update);
