@@ -364,6 +364,11 @@ export const SETTINGS = {
 
   plugins: compared(names, [...BUNDLED_PLUGINS], "Plugins to load; an empty list loads all found."),
   "mcp.servers": compared(() => z.array(mcpServer()), [], "MCP servers whose tools are imported."),
+  "mcp.defer": harmless(
+    count,
+    20,
+    "Tools of an MCP server above which they are found by search; 0: their schemas are always sent.",
+  ),
   "lsp.servers": opening(
     () => z.array(languageServer()),
     [],

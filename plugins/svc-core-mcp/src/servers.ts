@@ -36,9 +36,21 @@ export class Servers implements ToolSource {
     await Promise.race([late, Promise.all(connections.map((each) => each.ready()))]);
     over.abort();
     const tools = new Map<string, ToolDefinition>();
+    const most = this.#host.config.get("mcp.defer") || Infinity;
+    const deferred: Connection[] = [];
     for (const connection of connections) {
-      for (const tool of connection.tools) if (!tools.has(tool.name)) tools.set(tool.name, tool);
+      const defers = connection.tools.length > most;
+      if (defers) deferred.push(connection);
+      for (const tool of connection.tools) {
+        if (tools.has(tool.name)) continue;
+        tools.set(tool.name, defers ? { ...tool, offer: () => false } : tool);
+      }
       this.#report(connection);
+    }
+    if (deferred.length > 0) {
+      const { findingTools } = await import("./found_tools.ts");
+      const names = deferred.map(({ settings: { name } }) => name);
+      for (const tool of findingTools(names, new Map(tools))) tools.set(tool.name, tool);
     }
     return [...tools.values()];
   }
