@@ -2,8 +2,7 @@ import { defineCommand, pathOption, trustOption } from "../commands/command.ts";
 import { connect, controlServers, list } from "../commands/mcp.ts";
 import { openShared } from "../commands/workspace.ts";
 import { authorityOf } from "../engine/agents.ts";
-import { withdrawFirst } from "../engine/start.ts";
-import { withdrawUnusable } from "../policy/deno_permissions.ts";
+import { withdrawFirst, withdrawFor } from "../engine/start.ts";
 import { command } from "../commands/options.ts";
 
 const serve = command(
@@ -28,7 +27,10 @@ export const mcp = defineCommand({
     await workspace.store?.follow();
     const yes = workspace.config.get("mcp_server.allow_ask");
     await workspace.load({ tools: "all" }, withdrawFirst(workspace, yes));
-    withdrawUnusable(authorityOf(workspace.config), workspace.tools.list(), { yes });
+    await withdrawFor(workspace, authorityOf(workspace.config), { yes });
+    // A plugin that prints must not write into the protocol.
+    // deno-lint-ignore no-console
+    for (const level of ["log", "info", "debug"] as const) console[level] = console.error;
     const { serveMcpStdio } = await import("../mcp/stdio.ts");
     const interrupt = io.onInterrupt();
     await serveMcpStdio({

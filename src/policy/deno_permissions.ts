@@ -118,17 +118,6 @@ export function unusableUnder(
   return unusable(own, tools, options).filter((name) => children.includes(name));
 }
 
-/** Revokes {@linkcode unusableUnder} for the rest of the process. */
-export function withdrawUnusable(
-  authority: Pick<Authority, "own" | "ceiling">,
-  tools: ToolDefinition[],
-  options: UseOptions,
-): void {
-  for (const name of unusableUnder(authority, tools, options)) {
-    Deno.permissions.revokeSync({ name });
-  }
-}
-
 function needs(category: string): Deno.PermissionName[] | undefined {
   return Object.hasOwn(NEEDS, category) ? NEEDS[category] : undefined;
 }

@@ -1,7 +1,10 @@
 import assert from "node:assert/strict";
+import { Client } from "@modelcontextprotocol/client";
+import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { Workspace } from "../../src/engine/workspace.ts";
 import { startServer } from "../../src/server/server.ts";
 import { startEditor } from "../acp/support.ts";
+import { serverParameters, textOf } from "../mcp/support.ts";
 import { calls, say, startBackend, type TestBackend } from "../support/backend.ts";
 import { type Ended, svc } from "../support/program.ts";
 import { type Project, project } from "../support/project.ts";
@@ -42,6 +45,7 @@ const FRONT_ENDS: FrontEnd[] = [
   { name: "run", tell: program("run", "--session-id", "own", "go") },
   { name: "serve", tell: served },
   { name: "acp", tell: edited },
+  { name: "run_agent of MCP", tell: called },
   {
     name: "the REPL",
     tell: (story) => program("--session-id", "own")(story, "go\n"),
@@ -93,6 +97,20 @@ async function edited({ place, home }: Story): Promise<Ended> {
   const stdout = await editor.prompt("own", "go");
   await editor.leave();
   return { code: stdout === "end_turn" ? 0 : 1, stdout, stderr: await editor.stderr };
+}
+
+async function called({ place, home }: Story): Promise<Ended> {
+  const { args, ...parameters } = serverParameters(place.path);
+  const env = { ...parameters.env, HOME: home.path };
+  const transport = new StdioClientTransport({ ...parameters, args, env });
+  const client = new Client({ name: "test", version: "1" });
+  let stderr = "";
+  transport.stderr!.on("data", (text: Uint8Array) => stderr += new TextDecoder().decode(text));
+  await client.connect(transport);
+  const call = { name: "run_agent", arguments: { prompt: "go", session: "own" } };
+  const result = await client.callTool(call);
+  await client.close();
+  return { code: result.isError ? 1 : 0, stdout: textOf(result), stderr };
 }
 
 async function story(

@@ -105,12 +105,14 @@ Deno.test("what svc needs itself is never given up", () => {
 Deno.test("a process that gave up what it cannot use does not get it back", () => {
   const module = new URL("../../src/policy/deno_permissions.ts", import.meta.url).href;
   const code = `
-    import { withdrawUnusable } from ${JSON.stringify(module)};
+    import { unusableUnder } from ${JSON.stringify(module)};
     const settings = { mode: "plan", actions: {}, bash_allow: [], allow: [], deny: [], warnings: [] };
     const state = () => ["run", "sys", "read"].map((name) =>
       Deno.permissions.querySync({ name }).state);
     const before = state();
-    withdrawUnusable({ own: settings, ceiling: settings }, [], { yes: false });
+    for (const name of unusableUnder({ own: settings, ceiling: settings }, [], { yes: false })) {
+      Deno.permissions.revokeSync({ name });
+    }
     let ran = true;
     try {
       new Deno.Command("true").outputSync();
