@@ -111,8 +111,8 @@ Deno.test("the requirements of requests are met up to their limits, and not beyo
     const requests = [{ name: "svc", tools, first: 12_000, prefix }];
     return requirements([], log(1, 1), { requests }).slice(-2).map(({ met }) => met);
   };
-  assert.deepEqual(verdict(10_000, 100), [true, true]);
-  assert.deepEqual(verdict(10_001, 99.9), [false, false]);
+  assert.deepEqual(verdict(10_600, 100), [true, true]);
+  assert.deepEqual(verdict(10_601, 99.9), [false, false]);
 });
 
 Deno.test("the fleet's requirements are met up to their limits, and not beyond them", () => {

@@ -158,7 +158,7 @@ Deno.test("names, messages, replaced commits and notes are handled as text", asy
 Deno.test("an output of megabytes is cut in the middle", async () => {
   await using work = await repository({ "a.txt": "one line\n".repeat(500_000) });
   const shown = await call(work, "git", { operation: "show", rev: "HEAD:a.txt" });
-  assert.equal(shown.length < 210_000, true);
+  assert.ok(shown.length < 2_010_000);
   assert.match(shown, /\n\.\.\. \(\d+ characters dropped\) \.\.\.\n/);
 });
 
