@@ -24,6 +24,9 @@ export function keptTexts(result: string): Set<string> {
   return new Set(Array.from(named, ([, name]) => name!));
 }
 
+/** The name of a file: the digest of its content, or the beginning of that of a text. */
+const NAME = /^(?:[\da-f]{64}|[\da-f]{16}\.txt)$/;
+
 /** Characters of a text that are kept, and of one of its lines: `file_read` shows no more of a line. */
 const LONGEST_TEXT = 8_000_000;
 const LONGEST_LINE = /[^\n]{1000}(?=[^\n])/gu;
@@ -60,7 +63,7 @@ export class Attachments {
   /** The content, also of a text by its name; undefined when the file is gone. */
   read({ digest }: Pick<Attachment, "digest">): Uint8Array | undefined {
     try {
-      if (!/^(?:[\da-f]{64}|[\da-f]{16}\.txt)$/.test(digest)) return undefined;
+      if (!NAME.test(digest)) return undefined;
       using file = openRegular(join(this.#folder, digest), { read: true })?.file;
       if (file === undefined) return undefined;
       const content = new Uint8Array(file.statSync().size);
@@ -77,6 +80,10 @@ export class Attachments {
 
   #write(name: string, content: Uint8Array<ArrayBuffer>): string {
     makeFolder(this.#folder, 0o700);
+    // A worktree may come with a link to a folder of its user.
+    if (!lstatIfExists(this.#folder)?.isDirectory) {
+      throw new Error(`${this.#folder} is not a folder`);
+    }
     const path = join(this.#folder, name);
     if (lstatIfExists(path)?.size !== content.length) writePrivate(path, content);
     if (this.#most < Infinity) this.#bound(path);
@@ -85,7 +92,7 @@ export class Attachments {
 
   /** Removes the oldest files until the others have few enough bytes. `newest` stays. */
   #bound(newest: string): void {
-    const files = filesOf(this.#folder).flatMap((name) => {
+    const files = filesOf(this.#folder).filter((name) => NAME.test(name)).flatMap((name) => {
       const path = join(this.#folder, name);
       const info = lstatIfExists(path);
       return info === undefined || path === newest ? [] : { path, info };

@@ -413,8 +413,7 @@ class HeldSession implements SharedSession {
   }
 
   leftOut(result: LeftOut): void {
-    const { kept } = this.#host.copies.paths(this.#name);
-    this.#attachFrom(kept, keptTexts(result.sent), KEPT);
+    this.#attachFrom("kept", keptTexts(result.sent));
     this.#contents.push(() => ({
       name: `result/${result.turn}/${result.part}`,
       content: new TextEncoder().encode(JSON.stringify(result)),
@@ -423,22 +422,21 @@ class HeldSession implements SharedSession {
 
   /** Has the attachments of parts sent, and the whole of results that are too long. */
   #attach(parts: readonly Part[]): void {
-    const { attached, kept } = this.#host.copies.paths(this.#name);
     const digests = ({ attachments = [] }: Part & { type: "user" | "tool" }) =>
       attachments.map(({ digest }) => digest);
     for (const part of parts) {
-      if (part.type === "user") this.#attachFrom(attached, digests(part));
+      if (part.type === "user") this.#attachFrom("attached", digests(part));
       if (part.type !== "tool") continue;
-      this.#attachFrom(kept, [...digests(part), ...keptTexts(part.output)], KEPT);
+      this.#attachFrom("kept", [...digests(part), ...keptTexts(part.output)]);
     }
   }
 
-  #attachFrom(folder: string, names: Iterable<string>, prefix = ""): void {
-    const from = new Attachments(folder);
+  #attachFrom(folder: "attached" | "kept", names: Iterable<string>): void {
     for (const digest of names) {
       this.#contents.push(() => {
+        const from = new Attachments(this.#host.copies.paths(this.#name)[folder]);
         const content = from.read({ digest });
-        return content && { name: prefix + digest, content };
+        return content && { name: (folder === "kept" ? KEPT : "") + digest, content };
       });
     }
   }

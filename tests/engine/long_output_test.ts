@@ -229,3 +229,13 @@ Deno.test("a session keeps a bounded number of bytes: the oldest go first, and l
     ...[1000, 1000, 1000, 1000],
   ]);
 });
+
+Deno.test("what a session keeps is never written through a link, and no other file is removed", async () => {
+  await using place = await project({ "documents/letter.txt": "x".repeat(20_000) });
+  const letter = `${place.path}/documents/letter.txt`;
+  Deno.symlinkSync(`${place.path}/documents`, `${place.path}/linked`);
+  const linked = new Attachments(`${place.path}/linked`, 10_000);
+  await assert.rejects(linked.keepText("a".repeat(4000)), /is not a folder/);
+  await new Attachments(`${place.path}/documents`, 10_000).keepText("a".repeat(4000));
+  assert.equal(Deno.statSync(letter).size, 20_000);
+});
