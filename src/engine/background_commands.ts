@@ -14,6 +14,8 @@ const MOST_ENDED = 16;
 const KEPT = 200_000;
 /** Milliseconds between two attempts to reach a port. */
 const LOOK = 100;
+/** Milliseconds that one attempt may take. */
+const PROBE = 500;
 /** Characters of a command line in a list. */
 const LINE = 80;
 
@@ -62,7 +64,6 @@ export class SessionCommands {
       await command.start(request, this.#sandbox);
     } catch (error) {
       this.#commands = this.#commands.filter((each) => each !== command);
-      this.#ids--;
       throw error;
     }
     const ended = this.#commands.filter(({ code }) => code !== undefined);
@@ -136,7 +137,7 @@ class RunningCommand implements BackgroundCommand {
     const met = async () =>
       waited &&
       (wait_for === undefined || cleaned(this.#new).includes(wait_for)) &&
-      (port === undefined || await accepts(port));
+      (port === undefined || await accepts(port, waits));
     let reached = false;
     try {
       for (;;) {
@@ -201,10 +202,12 @@ function cleaned(text: string): string {
 }
 
 /** Whether something on this machine listens on a TCP port. */
-async function accepts(port: number): Promise<boolean> {
+async function accepts(port: number, cancelled: AbortSignal): Promise<boolean> {
   for (const hostname of ["127.0.0.1", "::1"]) {
+    // The kernel does not answer for a program that accepts no more connections.
+    const signal = AbortSignal.any([cancelled, AbortSignal.timeout(PROBE)]);
     try {
-      (await Deno.connect({ hostname, port })).close();
+      (await Deno.connect({ hostname, port, signal })).close();
       return true;
     } catch (error) {
       if (error instanceof Deno.errors.NotCapable) throw error;

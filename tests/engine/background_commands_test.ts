@@ -162,6 +162,27 @@ Deno.test("a wait that is not fulfilled ends with its time, or with the command"
   assert.equal(runs, "command 2 runs: exec sleep 1000\n(no new output)");
 });
 
+Deno.test("a wait for a port ends with its time when the program there accepts no connection", async () => {
+  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0, tcpBacklog: 1 });
+  const { port } = listener.addr as Deno.NetAddr;
+  const waiting: Deno.TcpConn[] = [];
+  try {
+    for (;;) { // until the kernel takes no more of them
+      const signal = AbortSignal.timeout(200);
+      waiting.push(await Deno.connect({ hostname: "127.0.0.1", port, signal }));
+    }
+  } catch {
+    // its queue is full
+  }
+  await using it = await agent(
+    [start("exec sleep 1000"), output(1, { port, timeout: 0.01 }), say("done")],
+    { config },
+  );
+  const { events } = await it.turn("go");
+  assert.match(results(events)[1]!, /not there after 0\.01 seconds/);
+  for (const each of waiting) each.close();
+});
+
 Deno.test("what commands in the background have started ends with them, with the session of a sub-agent, and with svc", async () => {
   const nested = "setsid sleep 1000 & sleep 1000 & sleep 1000";
   await using it = await agent([
