@@ -36,7 +36,7 @@ function diagnostics(servers: Servers): ToolDefinition {
     note: (result) => result === NONE ? NONE : "",
     handler: async ({ path }, context) => {
       const { server, file, text } = await servers.open(path, context);
-      const found = await server.diagnostics(pathToFileURL(file).href, text, context.signal);
+      const found = await server.diagnostics(pathToFileURL(file).href, text, callOf(context));
       found.sort((a, b) => a.range.start.line - b.range.start.line);
       const shown = relative(context.paths.worktree, file);
       return limited(found.map((each) => diagnosticLine(shown, each))) || NONE;
@@ -76,7 +76,7 @@ function references(servers: Servers): ToolDefinition {
       if (character < 0) return `Error: line ${line} of ${path} does not have ${symbol}.`;
       const uri = pathToFileURL(file).href;
       const position = { line: line - 1, character };
-      const found = await server.references(uri, text, position, context.signal);
+      const found = await server.references(uri, text, position, callOf(context));
       return limited(await locationLines(found, context)) || "no references";
     },
   };
@@ -120,6 +120,10 @@ async function locationLines(found: Location[], context: ToolContext): Promise<s
 function limited(lines: string[]): string {
   const more = lines.length > MAX_LINES ? ["... and more"] : [];
   return [...lines.slice(0, MAX_LINES), ...more].join("\n");
+}
+
+function callOf(context: ToolContext) {
+  return { signal: context.signal, read: (path: string) => readText(path, context) };
 }
 
 /** Bytes of the largest file that a server is sent. */

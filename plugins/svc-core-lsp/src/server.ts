@@ -27,6 +27,13 @@ export interface Diagnostic {
   source?: string;
 }
 
+/** The call for which a server is asked. */
+interface Call {
+  signal: AbortSignal;
+  /** Reads a file as far as the call may. */
+  read: (path: string) => Promise<string>;
+}
+
 /** Seconds that a server has for its start, and for an answer. */
 const PATIENCE = 60;
 /** Milliseconds without a further report after which the diagnostics of a file are complete. */
@@ -61,7 +68,10 @@ export class LanguageServer {
     this.#child = child;
     this.#host = host;
     this.#writer = child.input.getWriter();
-    void this.#listen().catch((error) => this.#fail(error));
+    void this.#listen().catch((error) => {
+      this.#fail(error);
+      return child.stop(); // another one takes its place
+    });
     void child.errors.pipeThrough(new TextDecoderStream()).pipeTo(
       new WritableStream({
         write: (text) => void (this.#errors = (this.#errors + text).slice(-500)),
@@ -102,8 +112,8 @@ export class LanguageServer {
   }
 
   /** What the server reports on a file with this text. */
-  async diagnostics(uri: string, text: string, signal: AbortSignal): Promise<Diagnostic[]> {
-    const changed = await this.#show(uri, text);
+  async diagnostics(uri: string, text: string, { signal, read }: Call): Promise<Diagnostic[]> {
+    const changed = await this.#show(uri, text, read);
     if (this.#pulls) {
       const asked = { textDocument: { uri } };
       return (await this.#request("textDocument/diagnostic", asked, signal))?.items ?? [];
@@ -113,7 +123,8 @@ export class LanguageServer {
     if (!known && !await this.#report(uri, PATIENCE * 1000, signal)) {
       throw new Error(`${this.#name} did not report on the file within ${PATIENCE} seconds`);
     }
-    while (await this.#report(uri, QUIET, signal));
+    const latest = this.#host.now() + PATIENCE * 1000;
+    while (this.#host.now() < latest && await this.#report(uri, QUIET, signal));
     return this.#reports.get(uri)?.diagnostics ?? [];
   }
 
@@ -121,9 +132,9 @@ export class LanguageServer {
     uri: string,
     text: string,
     position: Position,
-    signal: AbortSignal,
+    { signal, read }: Call,
   ): Promise<Location[]> {
-    await this.#show(uri, text);
+    await this.#show(uri, text, read);
     const context = { includeDeclaration: true };
     const asked = { textDocument: { uri }, position, context };
     return await this.#request("textDocument/references", asked, signal) ?? [];
@@ -139,11 +150,11 @@ export class LanguageServer {
    *
    * @returns whether the server did not have this text of the file
    */
-  async #show(uri: string, text: string): Promise<boolean> {
+  async #show(uri: string, text: string, read: Call["read"]): Promise<boolean> {
     const known = this.#open.get(uri);
     for (const other of this.#open.keys()) {
       if (other === uri) continue;
-      const now = await Deno.readTextFile(fileURLToPath(other)).catch(() => undefined);
+      const now = await read(fileURLToPath(other)).catch(() => undefined);
       if (now === undefined) this.#close(other);
       else this.#update(other, now);
     }
@@ -175,8 +186,14 @@ export class LanguageServer {
   async #report(uri: string, ms: number, signal: AbortSignal): Promise<boolean> {
     if (!this.alive) throw this.#died();
     const { promise, resolve } = Promise.withResolvers<boolean>();
-    const diagnostics = this.#reports.get(uri)?.diagnostics ?? [];
-    this.#reports.set(uri, { diagnostics, arrived: () => resolve(true) });
+    const { diagnostics = [], arrived = () => {} } = this.#reports.get(uri) ?? {};
+    this.#reports.set(uri, {
+      diagnostics,
+      arrived() {
+        arrived(); // another call waits too
+        resolve(true);
+      },
+    });
     const over = new AbortController();
     const late = this.#host.sleep(ms, AbortSignal.any([signal, over.signal])).then(() => false);
     try {
@@ -234,7 +251,7 @@ export class LanguageServer {
       const known = this.#open.get(uri);
       if (known === undefined || (version ?? known.version) !== known.version) return;
       const { arrived = () => {} } = this.#reports.get(uri) ?? {};
-      this.#reports.set(uri, { diagnostics, arrived });
+      this.#reports.set(uri, { diagnostics, arrived() {} });
       arrived();
     } else if (id !== undefined) {
       const items = method === "workspace/configuration" ? params.items : undefined;

@@ -13,6 +13,8 @@ function send(message: Record<string, unknown>): void {
 const range = { start: { line: 0, character: 0 }, end: { line: 0, character: 1 } };
 
 let text = "";
+/** All texts of files that it was sent. */
+let sent = "";
 if (kind === "garbage") {
   Deno.stdout.writeSync(new TextEncoder().encode("Welcome!\r\n\r\nI am no language server."));
 }
@@ -32,7 +34,9 @@ for await (const piece of Deno.stdin.readable.pipeThrough(new TextDecoderStream(
         send({ id, result: uris.map((uri) => ({ uri, range })) });
       }
     }
+    if (method === "textDocument/didChange") sent += params.contentChanges[0].text;
     if (method === "textDocument/didOpen") {
+      sent += params.textDocument.text;
       if (kind === "crash") {
         Deno.stderr.writeSync(new TextEncoder().encode("out of luck"));
         Deno.exit(3);
@@ -41,7 +45,9 @@ for await (const piece of Deno.stdin.readable.pipeThrough(new TextDecoderStream(
         send({ id: "x", method: "workspace/configuration", params: { items: [{}, {}] } });
       }
       const { uri, version } = params.textDocument;
-      const message = "bad\n\u001b[31mred" + "!".repeat(kind === "bytes" ? 3000 : 0);
+      const message = kind === "echo"
+        ? sent
+        : "bad\n\u001b[31mred" + "!".repeat(kind === "bytes" ? 3000 : 0);
       const count = kind === "many" ? 500 : 1;
       send({
         method: "textDocument/publishDiagnostics",

@@ -103,6 +103,33 @@ Deno.test("a language server that fails has a result that says so, and is starte
   }
 });
 
+Deno.test("a language server is sent no file that the call may not read, and ends when it fails", async () => {
+  await using outside = await project({ "secret.ts": "the secret" });
+  const settings = {
+    plugins: [...PLUGINS, "svc-core-exec"],
+    tool_permission: { bash: "allow", edit: "allow" },
+  };
+  const server = (kind: string) => ({
+    "lsp.servers": [{ name: "the server", command: fake(kind), extensions: ["ts"] }],
+  });
+  await using it = await agent([
+    call("diagnostics", { path: "a.ts" }),
+    call("run_command", { command: `ln -sf ${outside.path}/secret.ts a.ts` }),
+    call("diagnostics", { path: "b.ts" }),
+    say("done"),
+  ], { files, config: { ...settings, ...server("echo") } });
+  const [, , shown] = results((await it.turn("go")).events);
+  assert.match(shown!, /export const sum/);
+  assert.doesNotMatch(shown!, /the secret/);
+
+  await using other = await agent([call("diagnostics", { path: "a.ts" }), say("done")], {
+    files,
+    config: { ...settings, ...server("garbage") },
+  });
+  await other.turn("go");
+  await noProcessesLeft(other.project.path);
+});
+
 Deno.test("a call that no server can answer is an error, and starts none", async () => {
   const [other, missing, outside, symbol] = await run(["no-such-program"], [
     ["diagnostics", { path: "tsconfig.json" }],
