@@ -214,7 +214,7 @@ async function tarEntries(source: Source): Promise<Listing | undefined> {
   const entries: Entry[] = [];
   let long = "";
   try {
-    while (entries.length < MAX_ENTRIES) {
+    for (let left = 2 * MAX_ENTRIES; entries.length < MAX_ENTRIES && left > 0; left--) {
       const block = await source.take(BLOCK);
       if (entries.length === 0 && long === "" && !isTar(block)) return undefined;
       if (block.length < BLOCK || block.every((byte) => byte === 0)) {
@@ -239,7 +239,7 @@ async function tarEntries(source: Source): Promise<Listing | undefined> {
       entries.push({ name, size: type === "5" ? -1 : size });
       long = "";
     }
-    return { entries, stopped: `only the first ${MAX_ENTRIES}` };
+    return { entries, stopped: `only the first ${entries.length}` };
   } finally {
     source.close();
   }

@@ -6,6 +6,8 @@ const MAX_NOTEBOOK = 32 * 1024 * 1024;
 const MAX_IMAGE = 5_000_000;
 /** Images of one notebook that are shown. */
 const MAX_IMAGES = 10;
+/** Cells and outputs of one notebook that are read. */
+const MAX_CELLS = 10_000;
 
 /** A file that is no text, from its position 0. */
 export interface FormatRequest extends Window {
@@ -96,13 +98,21 @@ async function readNotebook(
     return undefined;
   }
   const images = new Map<string, string>();
-  const text = cells.map((cell, i) => cellText(cell, i + 1, images)).join("\n\n");
-  const header = `# ${path} - notebook, ${cells.length} cells; what follows is their text`;
+  const read: string[] = [];
+  for (let left = MAX_CELLS; left > 0 && read.length < cells.length; left--) {
+    const cell = cells[read.length];
+    const outputs: Json[] = Array.isArray(cell?.outputs) ? cell.outputs.slice(0, left) : [];
+    left -= outputs.length;
+    read.push(cellText(cell, outputs, read.length + 1, images));
+  }
+  const text = read.join("\n\n");
+  const shown = read.length < cells.length ? ` of the first ${read.length}` : "";
+  const header = `# ${path} - notebook, ${cells.length} cells; what follows is their text${shown}`;
   let result = textWindow(header, text, request, context);
-  let shown = 0;
+  let before = 0;
   for (const [mark, data] of images) {
     if (!result.includes(mark)) continue;
-    const how = await attached(mark.slice(1, -1), data, shown++, context);
+    const how = await attached(mark.slice(1, -1), data, before++, context);
     result = result.replace(mark, () => `[${mark.slice(1, -1)}, ${how}]`);
   }
   return result;
@@ -125,13 +135,17 @@ async function attached(
 }
 
 /** @param images gets the images, in base64, by the text that stands for them */
-function cellText(cell: Json, number: number, images: Map<string, string>): string {
-  const { cell_type = "", execution_count: count, outputs } = cell ?? {};
+function cellText(
+  cell: Json,
+  outputs: Json[],
+  number: number,
+  images: Map<string, string>,
+): string {
+  const { cell_type = "", execution_count: count } = cell ?? {};
   const source = textOf(cell?.source ?? cell?.input).trimEnd();
   const ran = count === undefined || count === null ? "" : ` [${count}]`;
   const blocks = [`## cell ${number}: ${cell_type}${ran}`, source];
-  const list: Json[] = Array.isArray(outputs) ? outputs : [];
-  for (const [i, output] of list.entries()) {
+  for (const [i, output] of outputs.entries()) {
     blocks.push(`## output of cell ${number}: ${output?.output_type ?? ""}`);
     const data = output?.data ?? {};
     const kind = Object.keys(data).find((key) => /^image\/(png|jpeg|gif|webp)$/.test(key));
@@ -153,5 +167,6 @@ function cellText(cell: Json, number: number, images: Map<string, string>): stri
 
 /** A text of a notebook, which may be a list of lines. */
 function textOf(text: unknown, between = ""): string {
-  return Array.isArray(text) ? text.map(String).join(between) : String(text ?? "");
+  if (Array.isArray(text)) return text.filter((line) => typeof line === "string").join(between);
+  return typeof text === "string" ? text : "";
 }

@@ -82,6 +82,17 @@ Deno.test("a notebook that is none is read as the text that it is", async () => 
   assert.equal(output, "# a.ipynb - 2 lines, 14 chars\n1|{ broken\n2|line");
 });
 
+Deno.test("of a notebook with very many cells or outputs the first are read", async () => {
+  const many = (count: number, each: unknown) => Array(count).fill(each);
+  const cells = await read("a.ipynb", JSON.stringify({ cells: many(20_000, 0) }));
+  assert.match(cells.output, /^# a\.ipynb - notebook, 20000 cells; .* text of the first 10000 /);
+  const outputs = many(20_000, { data: { "image/png": "" } });
+  const args = { args: { offset: 19_990, limit: 100 } };
+  const one = await read("a.ipynb", JSON.stringify({ cells: [{ outputs }, {}] }), args);
+  assert.match(one.output, /\[image 10000 of cell 1, shown/);
+  assert.doesNotMatch(one.output, /image 10001|cell 2/);
+});
+
 Deno.test("file_read lists a zip archive: sizes, folders and names that lead out, and extracts nothing", async () => {
   const bytes = zip([["src/", 0], ["src/a.ts", 1234], ["../../etc/passwd", 5], [
     "/abs\n1|x",
@@ -131,6 +142,12 @@ Deno.test("file_read lists tar and tar.gz archives, with long names", async () =
   assert.match(packed.output, /tar\.gz archive, 3 entries/);
   const cut = (await gzip(bytes)).slice(0, -20);
   assert.match((await read("a.tgz", cut)).output, /entries, .*; it is damaged after them; sizes/);
+});
+
+Deno.test("of a tar archive with very many headers of no file the list stops", async () => {
+  const headers = tar(Array(40_001).fill(["", "g", 0]));
+  const { output } = await read("a.tgz", await gzip(headers));
+  assert.match(output, /^# a\.tgz - tar\.gz archive, 0 entries, 0 bytes .*; only the first 0/);
 });
 
 Deno.test("a gzip file that is no tar archive, and any other binary file, is not shown", async () => {
