@@ -131,6 +131,9 @@ export class Checker {
   }
 }
 
+/** Characters of a head: it is compared with each complaint that has it. */
+const LONGEST_HEAD = 500;
+
 /** One complaint of a checker. */
 export interface Complaint {
   /** The lines that it shares with others, such as the name of a file; empty when there are none. */
@@ -165,7 +168,7 @@ export function complaintsOf(output: string): Complaint[] {
   return placed.flatMap((lines) => {
     const starts = lines.flatMap((line, i) => PLACE.test(line) ? [i] : []);
     if (starts.length === 1) return [{ head: "", text: lines.join("\n") }];
-    const head = lines.slice(0, starts[0]).join("\n");
+    const head = lines.slice(0, starts[0]).join("\n").slice(-LONGEST_HEAD);
     return starts.map((from, i) => {
       const [first, ...rest] = lines.slice(from, starts[i + 1]);
       return { head, text: [first, ...rest.filter((line) => /^\s/.test(line))].join("\n") };

@@ -325,3 +325,11 @@ for (const [name, [before, after, fresh]] of Object.entries(OUTPUTS)) {
     assert.deepEqual(newComplaints(complaintsOf(after), complaintsOf(after)), []);
   });
 }
+
+Deno.test("of many lines before many complaints of one file the last are compared, not all with each", () => {
+  const output = "long\n".repeat(10_000) + "a.txt\n" + "1:1 bad\n".repeat(10_000);
+  const found = complaintsOf(output);
+  assert.equal(found.length, 10_000);
+  assert.match(found[0]!.head, /\na\.txt$/);
+  assert.ok(found[0]!.head.length <= 500);
+});
