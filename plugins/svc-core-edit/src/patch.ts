@@ -120,7 +120,7 @@ async function plan(
         const read = await readTextFile(path, context);
         Object.assign(file, { info: read?.info, before: read?.text, text: read?.text });
       }
-      const { text, report } = patchedText(path, file.text!, hunks, context.reads !== false);
+      const { text, report } = await patchedText(path, file.text!, hunks, context);
       if (to !== path) {
         const target = await free(to);
         Object.assign(target, { text, exists: true, mode: (file.info?.mode ?? 0o644) & 0o777 });
@@ -153,7 +153,7 @@ interface Hunk {
 }
 
 /** Also finds the paths that the policy checks; see `plugin.ts`. */
-const HEADER = /^\*\*\* (Add File|Update File|Delete File|Move to): (.+?)\s*$/;
+const HEADER = /^\*\*\* (Add File|Update File|Delete File|Move to): (.*\S)/;
 const BEGIN = "*** Begin Patch";
 const END = "*** End Patch";
 
@@ -227,23 +227,29 @@ function addLine(hunks: Hunk[], line: string): boolean {
   return true;
 }
 
-/** @throws Error for a hunk whose place is not there, or not certain */
-function patchedText(
+/** @throws Error for a hunk whose place is not there, or not certain; the signal's reason when it aborts */
+async function patchedText(
   path: string,
   whole: string,
   hunks: Hunk[],
-  reads: boolean,
-): { text: string; report: string } {
+  { reads = true, signal }: ToolContext,
+): Promise<{ text: string; report: string }> {
   const bom = whole.startsWith("\ufeff") ? "\ufeff" : "";
-  let text = whole.slice(bom.length);
+  let file = linesOf(whole.slice(bom.length));
   let from = 0;
+  let rested = performance.now();
   const done = new Set<string>();
   const lines: number[] = [];
   const count = { "+": 0, "-": 0, " ": 0 };
   for (const [i, hunk] of hunks.entries()) {
-    const made = hunkEdit(path, text, hunk, { from, reads });
+    if (performance.now() - rested > WORK_MS) { // a patch can have thousands of changes
+      await new Promise((resolve) => setTimeout(resolve));
+      signal.throwIfAborted();
+      rested = performance.now();
+    }
+    const made = hunkEdit(path, file, hunk, { from, reads });
     if (typeof made === "string") throw new Error(`change ${i + 1} of ${path}: ${made}`);
-    text = made.text;
+    file = made.file;
     lines.push(made.line);
     for (const [mark] of hunk.lines) count[mark]++;
     from = made.line - 1 + hunk.lines.filter(([mark]) => mark !== "-").length;
@@ -252,83 +258,117 @@ function patchedText(
   const at = lines.length === 0
     ? ""
     : ` (at line ${lines.join(", ")}, +${count["+"]} -${count["-"]} lines)`;
-  return { text: bom + text, report: [at, ...done].join(done.size > 0 ? ": " : "") };
+  return {
+    text: bom + textOf(file),
+    report: [at, ...done].join(done.size > 0 ? ": " : ""),
+  };
+}
+
+/** Milliseconds after which other work gets a turn. */
+const WORK_MS = 50;
+
+type Line = ReturnType<typeof linesOf>[number];
+
+function textOf(file: Line[]): string {
+  return file.map(({ text, end }) => text + end).join("");
+}
+
+/** The lines of one side of a change. */
+function sideOf(lines: Hunk["lines"], mark: "-" | "+"): string[] {
+  return lines.filter(([each]) => each === mark || each === " ").map(([, line]) => line);
 }
 
 /**
- * The text after one change, or a sentence that says why there is none. Whole lines are compared exactly, then as
- * `forgivingEdit` does. Of several places the one counts that the anchors, the order of the changes or the end of the
- * file single out.
+ * The file after one change, or a sentence that says why there is none. Whole lines are compared exactly, then without
+ * the empty lines and the end of the file that the change has last, then as `forgivingEdit` does.
  *
  * @param options.from index of the line after the change before this one
  */
 function hunkEdit(
   path: string,
-  text: string,
+  file: Line[],
   hunk: Hunk,
-  options: { from: number; reads: boolean },
-): { text: string; line: number; how?: string } | string {
-  const { lines, anchors, end } = hunk;
-  const file = linesOf(text);
-  const side = (other: "-" | "+") =>
-    lines.filter(([mark]) => mark !== other).map(([, line]) => line);
-  const [old, next] = [side("+"), side("-")];
+  { from, reads }: { from: number; reads: boolean },
+): { file: Line[]; line: number; how?: string } | string {
+  const { lines, end } = hunk;
+  const full = lines.findLastIndex((line) => line.join("") !== " ") + 1;
+  const lengths = new Set([lines.length, Math.max(full, lines.length - 1), full]);
+  const variants = [...new Set([end, false])].flatMap((end) =>
+    [...lengths].map((length) => ({ ...hunk, lines: lines.slice(0, length), end }))
+  );
+  for (const [i, variant] of variants.entries()) {
+    const start = placeOf(file, variant, { from, reads });
+    if (typeof start === "string" && i === 0) return start;
+    if (typeof start !== "number") continue;
+    return { file: spliced(file, start, variant.lines), line: start + 1 };
+  }
+  const text = textOf(file);
+  const ended = (part: string[]) => part.map((line) => `${line}\n`).join("");
+  let unclear: string | undefined;
+  for (const length of new Set([full, lines.length])) {
+    const part = lines.slice(0, length);
+    const found = forgivingEdit(path, text, ended(sideOf(part, "-")), ended(sideOf(part, "+")));
+    if (typeof found === "object") return { ...found, file: linesOf(found.text) };
+    unclear = found;
+  }
+  if (!reads) return "its lines do not occur in the file";
+  const next = sideOf(lines, "+");
+  const made = next.some((line) => line.trim() !== "") ? findLines(file, next)[0] : undefined;
+  if (made !== undefined) {
+    return `its old lines do not occur in ${path}, and its new ones do, at line ${
+      made + 1
+    }: it may have been made already`;
+  }
+  const problem = `its old lines do not occur in ${path}`;
+  return unclear ?? notFound(path, text, sideOf(lines, "-").join("\n"), problem);
+}
+
+/**
+ * The index of the line where a change begins; a sentence that says why that is not certain; undefined when its lines do
+ * not occur. Of several places the one counts that the anchors, the order of the changes or the end of the file single
+ * out.
+ */
+function placeOf(
+  file: Line[],
+  { lines, anchors, end }: Hunk,
+  { from, reads }: { from: number; reads: boolean },
+): number | string | undefined {
+  const old = sideOf(lines, "-");
   if (old.length === 0 && !end && file.length > 0) {
     return 'it has only lines with "+"; give lines around them, or "*** End of File" after them';
   }
-  const find = (part: string[]) =>
-    [...file.keys(), file.length].filter((start) =>
-      part.every((line, i) => file[start + i]?.text === line)
-    );
-  let places = old.length === 0 ? [file.length] : find(old);
+  let places = old.length === 0 ? [file.length] : findLines(file, old);
   if (end) places = places.filter((start) => start + old.length === file.length);
-  const anchor = afterAnchors(file.map((line) => line.text), anchors);
-  const after = anchors.length > 0 ? anchor?.at : options.from;
-  if (places.length > 1 && after !== undefined && after > 0) {
-    const later = places.filter((start) => start >= after);
+  if (places.length > 1) {
+    const anchor = afterAnchors(file, anchors);
+    const after = (anchors.length > 0 ? anchor?.at : from) ?? 0;
+    const later = after > 0 ? places.filter((start) => start >= after) : [];
     if (later.length === 1 || (anchor?.certain && later.length > 1)) places = [later[0]!];
   }
-  if (places.length > 1) {
-    const shown = options.reads
-      ? `, at line ${places.slice(0, 10).map((at) => at + 1).join(", ")}`
-      : "";
-    return `its lines occur ${places.length} times${shown}; give more of the lines around the place that is meant, ` +
-      'or the head of its function after "@@"';
+  if (places.length <= 1) return places[0];
+  const shown = reads ? `, at line ${places.slice(0, 10).map((at) => at + 1).join(", ")}` : "";
+  return `its lines occur ${places.length} times${shown}; give more of the lines around the place that is meant, ` +
+    'or the head of its function after "@@"';
+}
+
+/** The indices where lines occur in a file. */
+function findLines(file: Line[], part: string[]): number[] {
+  const found: number[] = [];
+  for (let start = 0; start + part.length <= file.length; start++) {
+    if (part.every((line, i) => file[start + i]!.text === line)) found.push(start);
   }
-  const [start] = places;
-  if (start !== undefined) return { text: spliced(file, start, lines), line: start + 1 };
-  const blank = lines.at(-1)?.join("") === " ";
-  const trimmed = blank
-    ? hunkEdit(path, text, { ...hunk, lines: lines.slice(0, -1) }, options)
-    : "";
-  if (typeof trimmed === "object") return trimmed;
-  if (end) {
-    const anywhere = hunkEdit(path, text, { ...hunk, end: false }, options);
-    if (typeof anywhere === "object") return anywhere;
-  }
-  const ended = (part: string[]) => part.map((line) => `${line}\n`).join("");
-  const found = forgivingEdit(path, text, ended(old), ended(next));
-  if (typeof found === "object") return found;
-  if (!options.reads) return "its lines do not occur in the file";
-  const made = find(next)[0];
-  if (made !== undefined && next.some((line) => line.trim() !== "") && next.length > 0) {
-    return `its old lines do not occur in ${path}, and its new ones do, at line ${
-      made + 1
-    }: it may have been made ` +
-      "already";
-  }
-  return found ?? notFound(path, text, old.join("\n"), `its old lines do not occur in ${path}`);
+  return found;
 }
 
 /** Where the lines after some anchors begin, and whether each anchor is in one place only. */
 function afterAnchors(
-  file: string[],
+  file: Line[],
   anchors: string[],
 ): { at: number; certain: boolean } | undefined {
   let at = 0;
   let certain = true;
   for (const anchor of anchors) {
-    const found = [...file.keys()].filter((i) => i >= at && file[i]!.trim() === anchor);
+    const found = [...file.keys()].filter((i) => i >= at && file[i]!.text.trim() === anchor);
     if (found.length === 0) return undefined;
     certain &&= found.length === 1;
     at = found[0]! + 1;
@@ -337,19 +377,20 @@ function afterAnchors(
 }
 
 /** The file with one change: kept lines, and the line ends, are those of the file. */
-function spliced(file: ReturnType<typeof linesOf>, start: number, lines: Hunk["lines"]): string {
+function spliced(file: Line[], start: number, lines: Hunk["lines"]): Line[] {
   const ending = (file[start] ?? file.at(-1))?.end || file[0]?.end || "\n";
-  const join = (part: typeof file) => part.map(({ text, end }) => text + end).join("");
-  const head = join(file.slice(0, start));
-  const made: string[] = [];
+  const made: Line[] = [];
   let at = start;
-  for (const [mark, line] of lines) {
-    if (mark === "+") made.push(line + ending);
-    else if (mark === " ") made.push(file[at]!.text + (file[at++]!.end || ending));
+  for (const [mark, text] of lines) {
+    if (mark === "+") made.push({ text, end: ending });
+    else if (mark === " ") made.push({ text: file[at]!.text, end: file[at++]!.end || ending });
     else at++;
   }
-  const open = file.at(-1)?.end === "" && at === file.length; // a last line without an end stays so
-  if (open && made.length > 0) made.push(made.pop()!.slice(0, -ending.length));
-  const gap = open && start === file.length ? ending : "";
-  return head + gap + made.join("") + join(file.slice(at));
+  const head = file.slice(0, start);
+  // A last line without an end stays so.
+  if (file.at(-1)?.end === "" && at === file.length && made.length > 0) {
+    made.at(-1)!.end = "";
+    if (start === at) head.push({ text: head.pop()!.text, end: ending });
+  }
+  return [...head, ...made, ...file.slice(at)];
 }

@@ -254,4 +254,4 @@ const patch: ToolDefinition = {
 };
 
 /** The lines of a patch that name files; see `parsePatch`. */
-const PATHS = /^\*\*\* (?:Add File|Update File|Delete File|Move to): (.+?)\s*$/gm;
+const PATHS = /^\*\*\* (?:Add File|Update File|Delete File|Move to): (.*\S)/gm;

@@ -224,6 +224,18 @@ Deno.test("a patch that is cut off, or is none, is refused", async () => {
   assert.equal(await work.read("a.txt"), "1\n");
 });
 
+Deno.test("a patch of thousands of empty lines, or with a path of a million blanks, is read in one pass", async () => {
+  await using work = await project({ "a.txt": "one\ntwo\n".repeat(1000) });
+  const change = ["*** Update File: a.txt", "@@", "-three", ...Array(5000).fill(" ")];
+  for (const end of [[], ["*** End of File"]]) {
+    assert.match(await patch(work, wrap(...change, ...end)), /old lines do not occur in a\.txt/);
+  }
+  const blanks = `*** Add File: b${" ".repeat(1_000_000)}`;
+  await patch(work, wrap(`${blanks}c.txt`, "+x"));
+  assert.match(await patch(work, wrap(blanks, "+x")), /A b$/);
+  assert.equal(await work.read("b"), "x\n");
+});
+
 Deno.test("apply_patch is offered to models that are trained on it", () => {
   const offered = (model: string) => tools.registry.find("apply_patch")!.offer!(model);
   for (
