@@ -232,12 +232,15 @@ export class RunStore {
   }
 
   /**
-   * Changes a run that this server has. A store has the change soon; `flush` waits for it.
+   * Changes a run that this server has. A store has the change soon; `flush` waits for it. A run that another server
+   * has taken over stays as it is.
    *
    * @throws SvcError `registry_write`
    */
   note(id: string, change: Partial<Omit<Run, "id" | "request">>): Run {
-    const run = this.#save({ ...this.need(id), ...change });
+    const now = this.need(id);
+    if (now.owner !== "" && !this.owns(now)) return now;
+    const run = this.#save({ ...now, ...change });
     if (this.#store !== undefined) {
       this.#unsent.set(id, ++this.#notes);
       this.#sending ??= Promise.resolve().then(() => this.#send());

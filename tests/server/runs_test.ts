@@ -542,6 +542,22 @@ Deno.test("the end of a run reaches the store, also after lost connections", asy
   assert.equal(warnings.length, 1);
 });
 
+Deno.test("a server changes no run that another one has taken over", async () => {
+  await using place = await project();
+  const { rows, copies, link } = recordStore(() => {});
+  const options = { state: `${place.path}/.svc`, user: `${place.path}/user`, clock: systemClock };
+  const store = new RunStore({ ...options, warn: () => {}, store: link });
+  const request = { prompt: "go", role: "", task: {}, confirmed: false, webhook: "" };
+  const { run } = await store.accept({ request });
+  const theirs = { ...run, state: "failed", reason: "interrupted", owner: crypto.randomUUID() };
+  rows.set(run.id, { ...rows.get(run.id)!, value: theirs });
+  await copies[0]!.apply([{ kind: "run", key: run.id, value: theirs }], false);
+  store.note(run.id, { state: "failed", reason: "error" });
+  await store.flush();
+  assert.equal(store.need(run.id).reason, "interrupted");
+  assert.deepEqual(rows.get(run.id)!.value, theirs);
+});
+
 Deno.test("rows of a store write no file outside of the folder of the runs", async () => {
   await using place = await project();
   const { copies, link } = recordStore(() => {});
