@@ -23,6 +23,8 @@ const askObject = () => {
     answer: text,
     created_at: text,
     answered_at: text,
+    /** Whether a call of a tool has used the answer. */
+    taken: z.optional(z.boolean()),
     /** The machine of the session when it asked, where several share a store. */
     worker: z.optional(z.string()),
   });
@@ -221,6 +223,35 @@ export class AskStore {
     };
   }
 
+  /** The newest ask of a session with this question whose answer no call has used; it may be pending. */
+  open(origin: string, question: string): Ask | undefined {
+    return newest(this.list(), origin, question);
+  }
+
+  /**
+   * The answers to questions of a session, when all are answered. No other call gets them again.
+   *
+   * @throws SvcError `registry_write`
+   */
+  async take(origin: string, questions: string[]): Promise<string[] | undefined> {
+    await this.#list.refresh();
+    const answered = (asks: Ask[]) => {
+      const found = questions.map((question) => newest(asks, origin, question));
+      return found.every((ask) => ask?.status === "answered") ? found as Ask[] : undefined;
+    };
+    if (answered(this.list()) === undefined) return undefined;
+    let taken: Ask[] | undefined;
+    await this.#list.update((entries = []) => {
+      const asks = this.#asks(entries);
+      taken = answered(asks.map(({ ask }) => ask));
+      return asks.filter(({ ask }) => taken?.includes(ask)).reduce(
+        (all: unknown[], { index }) => all.with(index, { ...entries[index] as Ask, taken: true }),
+        entries,
+      );
+    });
+    return taken?.map(({ answer }) => answer);
+  }
+
   /**
    * Appends an answer to the log of the session that asked, once.
    *
@@ -243,6 +274,10 @@ export class AskStore {
     }
     return asks;
   }
+}
+
+function newest(asks: Ask[], origin: string, question: string): Ask | undefined {
+  return asks.findLast((ask) => ask.origin === origin && ask.question === question && !ask.taken);
 }
 
 /** How an answer begins in the log. */

@@ -264,6 +264,8 @@ function links(tree: Tree, agent: Agent, grants: Grants): AgentLinks {
       categories,
       immutable,
       ask: (question) => questions.direction(question, hooks),
+      askHuman: (asked, signal = hooks.signal) =>
+        questions.human(asked, { ...hooks, signal: AbortSignal.any([hooks.signal, signal]) }),
       askPermission: (category, question) => questions.permission(category, question, hooks),
       delegate: (delegation) => agents.delegate(delegation, hooks),
       team: (delegation) => agents.team(delegation, hooks),

@@ -286,6 +286,8 @@ async function* startCall(
       },
       progress: (text) => progress.write(text),
       trace: traceHeaders(),
+      ask: (questions, signal) =>
+        (actions ?? agentActions(scope, events, denied)).askHuman(questions, signal),
     };
     return runTool(tool, args, context, { max_result_chars, clock, mask, keep });
   };

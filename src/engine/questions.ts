@@ -1,6 +1,6 @@
 import type { Clock } from "../platform/clock.ts";
 import { stripControl } from "../platform/terminal.ts";
-import type { Action, ChatMessage, Provider } from "../plugins/api.ts";
+import type { Action, ChatMessage, Provider, Question } from "../plugins/api.ts";
 import type { Grants } from "../policy/grants.ts";
 import { PARK } from "../policy/operator.ts";
 import { actionOf } from "../policy/policy.ts";
@@ -9,7 +9,7 @@ import type { PermissionEntry } from "../sessions/schema.ts";
 import { withoutMiddle } from "../tools/execute.ts";
 import type { Agent, Lead, Tree } from "./agents.ts";
 import { withoutThinking } from "./reply.ts";
-import type { CallHooks, Question } from "./tools/core.ts";
+import type { CallHooks } from "./tools/core.ts";
 
 const GO_ON = "Go on with what you know, or say in your answer what you need to know.";
 
@@ -49,22 +49,44 @@ export class Questions {
         `ask a human. ${GO_ON}`;
     }
     if (this.#unattended) return await this.#park(question, asking);
-    const { run, session } = this.#agent;
-    const { signal, emit } = asking;
-    emit({ type: "ask_routed", run, question: question.question, to: "human" });
-    const from = this.#agent.lead === undefined ? "" : `${session.name} asks: `;
-    const answer = await this.#tree.operator.ask({
-      ...question,
-      question: from + question.question,
-      run,
-      session: session.name,
-      signal,
-    });
+    const answer = await this.#operator(question, asking);
     if (answer === PARK) return await this.#park(question, asking);
     if (answer !== undefined) return answer;
     return this.#tree.headless
       ? `Error: ask has no one to answer: no one is there, and this run does not park questions. ${GO_ON}`
       : `[cancelled] The operator gave no answer. ${GO_ON}`;
+  }
+
+  /**
+   * Asks the human what a tool has to know: the operator or, in an unattended run, the reader of the inbox. Answers that
+   * the inbox has to the same questions of this session are used, once.
+   *
+   * @returns the answers, the ids of the parked asks, or undefined when no one answers
+   */
+  async human(
+    questions: Question[],
+    asking: CallHooks,
+  ): Promise<{ answers: string[] } | { parked: number[] } | undefined> {
+    if (["deny", "lead"].includes(this.#policy.direction)) return undefined;
+    const { asks } = this.#tree.workspace;
+    const origin = this.#agent.session.name;
+    const known = await asks.take(origin, questions.map(({ question }) => question));
+    if (known !== undefined) return { answers: known };
+    const answers: string[] = [];
+    for (const question of this.#unattended ? [] : questions) {
+      const answer = await this.#operator(question, asking);
+      if (answer === undefined) return undefined;
+      if (answer === PARK) break;
+      answers.push(answer);
+    }
+    if (answers.length === questions.length) return { answers };
+    const parked: number[] = [];
+    for (const question of questions) {
+      const { id, status } = asks.open(origin, question.question) ?? {};
+      if (id === undefined) parked.push(await this.#parked(question, asking));
+      else if (status === "pending") parked.push(id);
+    }
+    return { parked };
   }
 
   /**
@@ -107,6 +129,22 @@ export class Questions {
     }
     const text = this.#denied(category, "declined", "no one is there to grant it", asking);
     return text.replace(/^Error: /, "Error: ask has no one to answer: ");
+  }
+
+  async #operator(
+    question: Question,
+    { signal, emit }: CallHooks,
+  ): Promise<string | typeof PARK | undefined> {
+    const { run, session } = this.#agent;
+    emit({ type: "ask_routed", run, question: question.question, to: "human" });
+    const from = this.#agent.lead === undefined ? "" : `${session.name} asks: `;
+    return await this.#tree.operator.ask({
+      ...question,
+      question: from + question.question,
+      run,
+      session: session.name,
+      signal,
+    });
   }
 
   /** The categories whose calls would be refused and for which this run could get a grant. */
@@ -167,7 +205,13 @@ export class Questions {
     }
   }
 
-  async #park(question: Question, { emit }: CallHooks, permission = ""): Promise<string> {
+  async #park(question: Question, asking: CallHooks, permission = ""): Promise<string> {
+    const id = await this.#parked(question, asking, permission);
+    return `[parked] Ask #${id} waits for a human; the answer will be added to this session. ` +
+      "Go on without it where you can, and do not ask again; otherwise end here and say what waits.";
+  }
+
+  async #parked(question: Question, { emit }: CallHooks, permission = ""): Promise<number> {
     const { run, session } = this.#agent;
     const { id } = await this.#tree.workspace.asks.park({
       ...question,
@@ -176,8 +220,7 @@ export class Questions {
       permission,
     });
     emit({ type: "ask", run, id, question: question.question });
-    return `[parked] Ask #${id} waits for a human; the answer will be added to this session. ` +
-      "Go on without it where you can, and do not ask again; otherwise end here and say what waits.";
+    return id;
   }
 
   #give(category: string, scope: "once" | "always", by: string, asking: CallHooks): string {

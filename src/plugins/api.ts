@@ -187,6 +187,14 @@ export interface BackgroundCommands {
   find(id: number): BackgroundCommand | undefined;
 }
 
+/** A question to a person. */
+export interface Question {
+  question: string;
+  context: string;
+  /** Answers to choose from. Others can be given, too. */
+  options: string[];
+}
+
 /** What a tool's functions are passed in addition to the arguments. */
 export interface ToolContext {
   readonly config: ConfigView;
@@ -232,6 +240,17 @@ export interface ToolContext {
    * line, a few times a second, and not all of it when much comes at once. The log and the model get the result only.
    */
   readonly progress?: (text: string) => void;
+  /**
+   * Asks the operator, never a model. In an unattended run the questions are parked; a later call of the same session
+   * that asks the same gets the answers.
+   *
+   * @param signal aborts when the answers are not needed any more
+   * @returns the answers in the order of the questions, or the ids of the parked asks; undefined when no one answers
+   */
+  readonly ask?: (
+    questions: Question[],
+    signal?: AbortSignal,
+  ) => Promise<{ answers: string[] } | { parked: number[] } | undefined>;
 }
 
 /** What front ends show of a result in addition to its text. */

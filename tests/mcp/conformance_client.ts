@@ -23,7 +23,11 @@ const { signal } = new AbortController();
 for (const tool of connection.tools) {
   const given = toolCalls.filter((call: { name: string }) => tool.name === `suite.${call.name}`);
   for (const { arguments: args } of given.length > 0 ? given : [{ arguments: sample(tool) }]) {
-    await tool.handler(args, toolContext({ worktree: ".", signal }));
+    await tool.handler(args, {
+      ...toolContext({ worktree: ".", signal }),
+      // The default of each field.
+      ask: (questions) => Promise.resolve({ answers: questions.map(({ options }) => options[0]!) }),
+    });
   }
 }
 await connection.leave();

@@ -1,4 +1,10 @@
-import type { Client, JsonSchemaValidator, PriorDiscovery } from "@modelcontextprotocol/client";
+import type {
+  Client,
+  ElicitRequestParams,
+  ElicitResult,
+  JsonSchemaValidator,
+  PriorDiscovery,
+} from "@modelcontextprotocol/client";
 import type { SourceHost } from "../../../src/plugins/api.ts";
 import { LineTransport } from "./line_transport.ts";
 import type { ServerSettings } from "./servers.ts";
@@ -13,6 +19,14 @@ const TRUSTING = {
   },
 };
 
+/** What a server may request or announce on its own. */
+export interface ServerEvents {
+  /** Its list of tools changed. */
+  changed(): void;
+  /** It needs input, in revisions before 2026-07-28. The signal aborts when it does not wait any more. */
+  elicit(params: ElicitRequestParams, signal: AbortSignal): Promise<ElicitResult>;
+}
+
 /** An open connection; `trouble` says why it ended. */
 export interface Opened {
   client: Client;
@@ -24,7 +38,6 @@ export interface Opened {
  * answer. A program that exits at the probe is started again without it, and one that answers it after
  * `initialize` was sent, which it cannot accept any more, is started again as one of the newest revision.
  *
- * @param changed called when the server announces that its list of tools changed
  * @param probe_ms milliseconds that a program may take to answer the probe
  * @throws when the server cannot be reached, does not speak the protocol, or the signal aborts
  */
@@ -32,11 +45,10 @@ export async function openServer(
   settings: ServerSettings,
   host: SourceHost,
   signal: AbortSignal,
-  changed: () => void,
+  events: ServerEvents,
   probe_ms = PROBE,
 ): Promise<Opened> {
-  const open = (prior?: PriorDiscovery) =>
-    connect(settings, host, signal, changed, probe_ms, prior);
+  const open = (prior?: PriorDiscovery) => connect(settings, host, signal, events, probe_ms, prior);
   try {
     return await open();
   } catch (error) {
@@ -59,7 +71,7 @@ async function connect(
   settings: ServerSettings,
   host: SourceHost,
   signal: AbortSignal,
-  changed: () => void,
+  events: ServerEvents,
   probe_ms: number,
   prior?: PriorDiscovery,
 ): Promise<Opened> {
@@ -72,7 +84,7 @@ async function connect(
   const client = new Client(
     { name: "svc", version: host.user_agent.replace(/^.*\//, "") },
     {
-      capabilities: {},
+      capabilities: { elicitation: { form: {}, url: {} } },
       versionNegotiation: {
         mode: "auto",
         probe: { timeoutMs: http ? timeout : Math.min(probe_ms, timeout) },
@@ -82,7 +94,11 @@ async function connect(
     },
   );
   client.onerror = () => {}; // errors end a call or the connection, and are reported there
-  client.setNotificationHandler("notifications/tools/list_changed", changed);
+  client.setNotificationHandler("notifications/tools/list_changed", () => events.changed());
+  client.setRequestHandler(
+    "elicitation/create",
+    ({ params }, { mcpReq }) => events.elicit(params, mcpReq.signal),
+  );
   const line = http ? undefined : new LineTransport(
     await host.start({
       command: [settings.command, ...settings.args],

@@ -1,16 +1,20 @@
 import type {
   CallToolResult,
   Client,
+  ElicitResult,
+  InputRequiredResult,
   ListToolsResult,
   Progress,
   Tool,
 } from "@modelcontextprotocol/client";
 import type {
+  Question,
   SourceHost,
   ToolArguments,
   ToolContext,
   ToolDefinition,
 } from "../../../src/plugins/api.ts";
+import { InputRequests } from "./elicitation.ts";
 import { concealer, type Opened, openServer, withTrouble } from "./client.ts";
 import { attachImages, cleanLine, importTool, resultText } from "./imported_tools.ts";
 import type { ServerSettings } from "./servers.ts";
@@ -23,6 +27,13 @@ const BACKOFF = 1000;
 const MAX_BACKOFF = 60_000;
 /** Milliseconds until the tools are listed again, unless the server announces a change. */
 const FRESH = 60_000;
+/** How often one call may ask for input, and milliseconds before one that only waits is made again. */
+const MAX_ROUNDS = 10;
+const PACE = 500;
+/** Milliseconds of the longest timer. */
+const LONGEST = 2 ** 31 - 1;
+/** The code of an error that has addresses to open first (revision 2025-11-25). */
+const URL_REQUIRED = -32042;
 
 /** The state of a connection. */
 type State = "connected" | "starting" | "failed" | "disconnected";
@@ -42,6 +53,7 @@ export class Connection {
   #failures = 0;
   #retry = -Infinity;
   #problem = "";
+  readonly #running = new Set<RunningCall>();
   /** The tools that could not be imported, a phrase each. */
   skipped: string[] = [];
 
@@ -110,7 +122,10 @@ export class Connection {
           this.settings,
           this.#host,
           signal,
-          () => this.#listed = -Infinity,
+          {
+            changed: () => this.#listed = -Infinity,
+            elicit: (params, signal) => this.#elicit(params, signal),
+          },
           this.#probe_ms,
         );
         const { client } = opened;
@@ -183,7 +198,7 @@ export class Connection {
   async #call(
     tool: Tool,
     args: ToolArguments,
-    { signal, progress, trace = {}, attach }: ToolContext,
+    { signal, progress, trace = {}, attach, ask }: ToolContext,
   ): Promise<string> {
     await this.ready();
     const client = this.#opened?.client;
@@ -192,47 +207,171 @@ export class Connection {
       const why = this.#problem === "" ? "" : `: ${this.#problem}`;
       return `Error: ${server} is not connected${why}`;
     }
+    const input = new InputRequests(
+      server,
+      ask && ((questions, signal) => ask(questions.map((each) => this.#concealed(each)), signal)),
+    );
+    const limit = new TimeLimit(this.settings.timeout * 1000, this.#host);
+    const running = { input, limit };
+    this.#running.add(running);
     try {
       const params = {
         name: tool.name,
         arguments: args,
         ...(Object.keys(trace).length > 0 && { _meta: trace }),
       };
-      const timeout = this.settings.timeout * 1000;
       const onprogress = progress &&
         ((made: Progress) => progress(`${this.#conceal(progressLine(made))}\n`));
       const options = {
-        timeout,
-        maxTotalTimeout: timeout,
-        signal,
-        toolDefinition: tool,
+        timeout: LONGEST,
+        signal: AbortSignal.any([signal, limit.signal]),
+        // A result that requires input has no structured content.
+        toolDefinition: { ...tool, outputSchema: undefined },
         onprogress,
+        allowInputRequired: true,
       };
-      const result = await client.callTool(params, options);
-      if (attach) await attachImages(result as CallToolResult, tool.name, attach);
-      return this.#conceal(resultText(result as CallToolResult));
+      const result = await this.#withInput(
+        running,
+        (responses) => client.callTool({ ...params, ...responses }, options),
+        options.signal,
+      );
+      if (attach) await attachImages(result, tool.name, attach);
+      return input.withNotes(this.#conceal(resultText(result)));
     } catch (error) {
       if (isForgotten(error)) {
         // The next call or prompt connects again.
         if (this.#opened?.client === client) this.#opened = undefined;
         await client.close().catch(() => {});
       }
-      return `Error: ${server} ${this.#complaint(error)}`;
+      const late = limit.signal.aborted && !signal.aborted;
+      return input.withNotes(`Error: ${server} ${late ? this.#late() : this.#complaint(error)}`);
+    } finally {
+      limit.end();
+      this.#running.delete(running);
     }
   }
 
+  /** Makes a call, and makes it again with what the operator gives, as long as its result requires input. */
+  async #withInput(
+    { input, limit }: RunningCall,
+    call: (responses: object) => Promise<CallToolResult | InputRequiredResult>,
+    signal: AbortSignal,
+  ): Promise<CallToolResult> {
+    let responses = {};
+    let opened = false;
+    for (let round = 0;; round++) {
+      let result;
+      try {
+        result = await call(responses);
+      } catch (error) {
+        const { code, data } = error as { code?: unknown; data?: { elicitations?: unknown } };
+        const addresses = data?.elicitations;
+        if (code !== URL_REQUIRED || !Array.isArray(addresses) || opened) throw error;
+        for (const each of addresses.slice(0, MAX_ROUNDS)) {
+          const answer = await limit.without(() => input.answer({ ...each, mode: "url" }, signal));
+          if (answer.action !== "accept") throw error;
+        }
+        opened = true;
+        continue;
+      }
+      if (!("resultType" in result) || result.resultType !== "input_required") {
+        return result as CallToolResult;
+      }
+      if (round === MAX_ROUNDS) throw new Error(`it asked for input ${MAX_ROUNDS} times`);
+      const { inputRequests = {}, requestState } = result as InputRequiredResult;
+      const inputResponses: Record<string, unknown> = {};
+      for (const [key, { method, params }] of Object.entries(inputRequests)) {
+        if (method !== "elicitation/create") {
+          throw new Error(`it asked for ${cleanLine(method, 80)}, which is not supported`);
+        }
+        inputResponses[key] = await limit.without(() => input.answer(params, signal));
+      }
+      const none = Object.keys(inputResponses).length === 0;
+      if (none) await this.#host.sleep(PACE, signal);
+      responses = {
+        ...(!none && { inputResponses }),
+        ...(requestState !== undefined && { requestState }),
+      };
+    }
+  }
+
+  /** Answers a request that does not say to which call it belongs: there must be only one. */
+  async #elicit(params: unknown, signal: AbortSignal): Promise<ElicitResult> {
+    const [only, ...others] = this.#running;
+    if (only === undefined) return { action: "decline" };
+    if (others.length === 0) {
+      return await only.limit.without(() => only.input.answer(params, signal));
+    }
+    for (const { input } of this.#running) {
+      input.refuse("several calls were running, so it is not known which one it was for");
+    }
+    return { action: "decline" };
+  }
+
+  #concealed({ question, context, options }: Question): Question {
+    return {
+      question: this.#conceal(question),
+      context: this.#conceal(context),
+      options,
+    };
+  }
+
+  #late(): string {
+    return `did not answer within ${this.settings.timeout} seconds; the request was cancelled`;
+  }
+
   #complaint(error: unknown): string {
-    const { code, message, data } = error as { code?: unknown; message: string; data?: unknown };
-    if (code === "REQUEST_TIMEOUT") {
-      return `did not answer within ${this.settings.timeout} seconds; the request was cancelled`;
-    }
-    if (
-      code === "UNSUPPORTED_RESULT_TYPE" && /input_required/.test(JSON.stringify([message, data]))
-    ) {
-      return "asked for input (input_required), which is not supported";
-    }
+    const { message } = error as Error;
     if (this.#opened === undefined && this.#problem !== "") return `is gone: ${this.#problem}`;
     return `answered: ${cleanLine(this.#conceal(message), 2000)}`;
+  }
+}
+
+interface RunningCall {
+  input: InputRequests;
+  limit: TimeLimit;
+}
+
+/** A time limit that does not run while the operator is asked. */
+class TimeLimit {
+  readonly #host: SourceHost;
+  readonly #over = new AbortController();
+  #left: number;
+  #pause = new AbortController();
+
+  constructor(ms: number, host: SourceHost) {
+    this.#left = ms;
+    this.#host = host;
+    this.#run();
+  }
+
+  /** Aborts when the time is over. */
+  get signal(): AbortSignal {
+    return this.#over.signal;
+  }
+
+  async without<T>(work: () => Promise<T>): Promise<T> {
+    this.#pause.abort();
+    try {
+      return await work();
+    } finally {
+      this.#run();
+    }
+  }
+
+  end(): void {
+    this.#left = Infinity;
+    this.#pause.abort();
+  }
+
+  #run(): void {
+    if (this.#left === Infinity) return;
+    const pause = this.#pause = new AbortController();
+    const begun = this.#host.now();
+    this.#host.sleep(this.#left, pause.signal).then(
+      () => this.#over.abort(new Error("it took too long")),
+      () => this.#left -= this.#host.now() - begun,
+    );
   }
 }
 

@@ -110,7 +110,7 @@ function hasValidHeaders(schema: unknown): boolean {
   return true;
 }
 
-function isObject(value: unknown): value is Record<string, unknown> {
+export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 

@@ -2,6 +2,9 @@
 
 const [kind = "", file = ""] = Deno.args;
 let changed = false;
+/** The id of a call that waits for the answer of the client. */
+let pending: Message["id"];
+const withdrawal = { method: "notifications/cancelled", params: { requestId: "e1" } };
 const encoder = new TextEncoder();
 
 interface Message {
@@ -9,6 +12,7 @@ interface Message {
   method?: string;
   // deno-lint-ignore no-explicit-any
   params?: any;
+  result?: unknown;
 }
 
 function send(message: unknown): void {
@@ -58,8 +62,12 @@ const LISTS: Record<string, unknown[]> = {
 /** The servers that speak the newest revision. */
 const MODERN = ["asks", "late"];
 
-function answer({ id, method, params }: Message): void {
+function answer({ id, method, params, result }: Message): void {
   note(method ?? "answer");
+  if (id === "e1" || (kind === "elicits" && method === "notifications/cancelled")) {
+    const content = [{ type: "text", text: JSON.stringify(result ?? params) }];
+    return send({ id: pending, result: { content } });
+  }
   if (kind === "hang") return;
   if (kind === "late" && method === "initialize") {
     return send({ id, error: { code: -32602, message: "this server speaks 2026-07-28" } });
@@ -104,9 +112,14 @@ function answer({ id, method, params }: Message): void {
 
 function call(
   id: Message["id"],
-  params: { arguments?: { text?: string }; _meta?: { progressToken?: unknown } },
+  params: {
+    arguments?: { text?: string };
+    _meta?: { progressToken?: unknown };
+    inputResponses?: { a: unknown };
+    requestState?: string;
+  },
 ): void {
-  const modern = kind === "late" ? { resultType: "complete" } : {};
+  const modern = MODERN.includes(kind) ? { resultType: "complete" } : {};
   const result = (text: string) =>
     send({ id, result: { ...modern, content: [{ type: "text", text }] } });
   switch (kind) {
@@ -139,15 +152,46 @@ function call(
     case "refuses":
       return send({ id, error: { code: -32000, message: `${ESC}[2Jno\nno` } });
     case "asks":
+      if (params.inputResponses) {
+        const { a } = params.inputResponses;
+        return result(JSON.stringify([a, params.requestState]));
+      }
       return send({
         id,
         result: {
           resultType: "input_required",
+          requestState: "state",
           inputRequests: {
-            a: {
-              method: "elicitation/create",
-              params: { message: "your key?", requestedSchema: { type: "object", properties: {} } },
-            },
+            a: { method: "elicitation/create", params: JSON.parse(params.arguments!.text!) },
+          },
+        },
+      });
+    case "elicits":
+      pending = id;
+      send({
+        id: "e1",
+        method: "elicitation/create",
+        params: JSON.parse(params.arguments!.text!),
+      });
+      if (file !== "") {
+        void opened().then(() => send(withdrawal)).then(() => result("withdrawn"));
+      }
+      return;
+    case "sends":
+      if (changed) return result("sent");
+      changed = true;
+      return send({
+        id,
+        error: {
+          code: -32042,
+          message: "open it first",
+          data: {
+            elicitations: [{
+              mode: "url",
+              message: "Log in",
+              url: "https://a.test/x",
+              elicitationId: "1",
+            }],
           },
         },
       });

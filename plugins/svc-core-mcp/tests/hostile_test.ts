@@ -157,15 +157,6 @@ Deno.test("an imported tool does not replace another one with the same prefix [2
   assert.deepEqual(await at.tools(), ["p.run", "p.other"]);
 });
 
-Deno.test("an MCP server that asks for input is told that this is not supported [6.3, 7.5]", async () => {
-  await using at = await imported([bad("asks")]);
-  await at.tools();
-  assert.equal(
-    await at.call("asks.run"),
-    "Error: the MCP server asks asked for input (input_required), which is not supported",
-  );
-});
-
 Deno.test("an invalid answer or a refusal is an error of one sanitised line", async () => {
   await using at = await imported([bad("wrong"), bad("refuses")]);
   await at.tools();

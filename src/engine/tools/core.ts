@@ -1,6 +1,6 @@
 import type { Catalog } from "../../catalog/catalog.ts";
 import type { Kind } from "../../catalog/schema.ts";
-import type { ToolArguments, ToolContext, ToolDefinition } from "../../plugins/api.ts";
+import type { Question, ToolArguments, ToolContext, ToolDefinition } from "../../plugins/api.ts";
 import type { DeniedCall, TurnEvent } from "../events.ts";
 import type { Meter } from "../meter.ts";
 import type { RunRegistry } from "../runs.ts";
@@ -44,6 +44,8 @@ export interface AgentActions {
   readonly immutable: boolean;
   /** Asks for a direction. @returns the answer, `[parked] ...`, or a text that starts with `Error:` */
   ask(question: Question): Promise<string>;
+  /** Asks the human alone; see {@linkcode ToolContext.ask}. */
+  askHuman: NonNullable<ToolContext["ask"]>;
   /** Asks for a permission for calls of a category. */
   askPermission(category: string, question: Question): Promise<string>;
   /** Has another agent do a task. @returns its answer and its handle, or a text that starts with `Error:` */
@@ -69,13 +71,6 @@ export interface CallHooks {
   quota_wait?: { seconds: number };
   /** Counts the requests of the agent that makes the call. */
   meter: Meter;
-}
-
-/** A question of an agent. */
-export interface Question {
-  question: string;
-  context: string;
-  options: string[];
 }
 
 /** A task for an agent of a role. */
