@@ -169,7 +169,7 @@ class Editor {
       refuse(`A session ${sessionId} of ${other} is open, and two of a name cannot be.`);
     }
     const servers = serverEntries(mcpServers);
-    await this.#close(sessionId);
+    while (this.#sessions.has(sessionId)) await this.#close(sessionId); // another request may open it
     const { role, model, provider, mode, trust } = this.#values;
     const overrides = Object.entries({ model, provider, mode });
     const early: string[] = [];

@@ -190,6 +190,50 @@ Deno.test("session/cancel and a client that disconnects end the turn and its pro
   ]);
 });
 
+Deno.test("a session that an editor closes ends its background commands, also one that is opened twice at once", async () => {
+  const start = call("run_command", { command: "sleep 600", background: true });
+  await using backend = startBackend([start, say("on"), start, say("on")]);
+  const allow = { tool_permission: { bash: "allow" } };
+  await using place = await project(backendConfig(backend.url, allow));
+  await using editor = await startEditor("/");
+  const { sessionId } = await editor.session(place.path);
+  await editor.prompt(sessionId, "sleep");
+  await editor.agent.request("session/close", { sessionId });
+  await noProcessesLeft(place.path);
+  const open = () =>
+    editor.agent.request("session/resume", { sessionId, cwd: place.path, mcpServers: [] })
+      .catch(() => {});
+  await Promise.all([open(), open(), open()]);
+  await editor.prompt(sessionId, "sleep");
+  await editor.agent.request("session/close", { sessionId });
+  await noProcessesLeft(place.path);
+});
+
+Deno.test("an editor that disconnects before it answers a question ends the turn, and the call is not run", async () => {
+  await using backend = startBackend([call("run_command", { command: "touch made" }), say("on")]);
+  await using place = await project(backendConfig(backend.url));
+  const asked = Promise.withResolvers<void>();
+  const editor = await startEditor(place.path, {
+    permission() {
+      asked.resolve();
+      return new Promise(() => {});
+    },
+  });
+  const { sessionId } = await editor.session(place.path);
+  const left = editor.prompt(sessionId, "touch").catch(() => "gone");
+  await asked.promise;
+  assert.equal(await editor.leave(), 0);
+  assert.equal(await left, "gone");
+  const { turns: [turn], permissions } = JSON.parse(
+    await place.read(`.svc/sessions/${sessionId}.json`),
+  );
+  assert.equal(turn.status, "cancelled");
+  assert.equal(permissions.length, 1);
+  assert.equal(await editor.stderr, "");
+  await assert.rejects(place.read("made"));
+  assert.equal(backend.chats.length, 1);
+});
+
 Deno.test("a turn that fails is an error with its reason, one that max_rounds ends or a cut answer is none", async () => {
   await using backend = startBackend([
     httpError(401, { error: { message: "no such key" } }),
