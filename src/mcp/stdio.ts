@@ -55,7 +55,9 @@ async function runAgent(
     headless: true,
     immutable: true,
   });
+  const { name } = agent.session;
   try {
+    workspace.commands.use(name);
     let result: TurnResult | undefined;
     for await (const event of agent.turn(prompt, { signal, task })) {
       emit(event);
@@ -64,5 +66,6 @@ async function runAgent(
     return result!;
   } finally {
     await agent.close();
+    workspace.commands.leave(name);
   }
 }

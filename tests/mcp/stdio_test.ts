@@ -1,7 +1,10 @@
 import assert from "node:assert/strict";
 import { Client as OldClient } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport as OldTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
+import { serveMcpStdio } from "../../src/mcp/stdio.ts";
+import { systemClock } from "../../src/platform/clock.ts";
 import { VERSION } from "../../src/platform/environment.ts";
+import { agent } from "../support/agent.ts";
 import { call, hang, say, startBackend } from "../support/backend.ts";
 import { noProcessesLeft } from "../support/processes.ts";
 import { startSvc, svc } from "../support/program.ts";
@@ -171,6 +174,47 @@ Deno.test("run_agent has an agent do a task, in a session that goes on, within a
   const unknown = await run({ prompt: "go", role: "nonesuch" });
   assert.match(unknown.text, /^Error: .*There is no role "nonesuch"/);
   assert.ok(lines.some((line) => line.includes("a.txt")), lines.join());
+});
+
+Deno.test("what an agent of run_agent runs in the background ends when its session is no longer used", async () => {
+  const QUARTER = 15 * 60_000;
+  const clock = {
+    now: () => Date.now(),
+    sleep: (ms: number, signal?: AbortSignal) =>
+      ms === QUARTER ? Promise.resolve() : systemClock.sleep(ms, signal),
+  };
+  const command = "exec sleep 600";
+  await using it = await agent(
+    [call("run_command", { command, background: true }), say("It runs.")],
+    { config: { tool_permission: { bash: "allow" } }, clock },
+  );
+  const input = new TransformStream<Uint8Array, Uint8Array>();
+  const output = new TransformStream<Uint8Array, Uint8Array>();
+  const { workspace } = it;
+  const { signal } = new AbortController();
+  const served = serveMcpStdio({
+    ...{ workspace, signal },
+    input: input.readable,
+    output: output.writable,
+  });
+  const writer = input.writable.getWriter();
+  const send = (message: object) =>
+    writer.write(new TextEncoder().encode(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`));
+  const clientInfo = { name: "test", version: "1" };
+  const params = { protocolVersion: "2025-06-18", capabilities: {}, clientInfo };
+  void send({ id: 1, method: "initialize", params });
+  void send({ method: "notifications/initialized" });
+  const asked = { name: "run_agent", arguments: { prompt: "go", session: "own" } };
+  void send({ id: 2, method: "tools/call", params: asked });
+  let text = "";
+  for await (const piece of output.readable.pipeThrough(new TextDecoderStream())) {
+    text += piece;
+    if (text.includes('"id":2')) break;
+  }
+  assert.match(text, /It runs/);
+  await noProcessesLeft(it.project.path);
+  await writer.close().catch(() => {});
+  await served;
 });
 
 Deno.test("a cancelled run_agent cancels its turn, and a denied category delegate hides it [4.2]", async () => {
