@@ -17,8 +17,8 @@ import type {
 const ROWS = 200;
 /** Contents that are read at a time. */
 const CONTENTS = 8;
-/** Bytes of the newest results that are kept of a session. */
-const RESULTS = 8 * 1024 * 1024;
+/** Bytes of the newest contents that are kept of a session, by the beginning of their names. */
+const NEWEST = { "result/": 8 * 1024 * 1024, "kept/": 16 * 1024 * 1024 };
 
 /** Sessions as rows: their operations in order, and the index that lists use. */
 export class PostgresJournal implements Journal, SessionIndex {
@@ -49,15 +49,16 @@ export class PostgresJournal implements Journal, SessionIndex {
           [...own, name, after + 1, content],
         )
       );
-      if (contents.some(({ name }) => name.startsWith("result/"))) {
+      for (const [kind, most] of Object.entries(NEWEST)) {
+        if (!contents.some(({ name }) => name.startsWith(kind))) continue;
         written.push(query(
           `DELETE FROM svc.contents WHERE project = $1 AND session = $2
-            AND starts_with(name, 'result/') AND seq < (SELECT min(seq) FROM (
+            AND starts_with(name, $3) AND seq < (SELECT min(seq) FROM (
               SELECT seq, sum(length(content)) OVER (ORDER BY seq DESC, name) AS size
                 FROM svc.contents
-                WHERE project = $1 AND session = $2 AND starts_with(name, 'result/')
-            ) AS newest WHERE size <= ${RESULTS})`,
-          own,
+                WHERE project = $1 AND session = $2 AND starts_with(name, $3)
+            ) AS newest WHERE size <= ${most})`,
+          [...own, kind],
         ));
       }
       if (rows.length > 0) {

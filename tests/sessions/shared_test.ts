@@ -425,6 +425,28 @@ story("images and the whole of long results come to another machine too", async 
   assert.throws(() => Deno.statSync(kept), Deno.errors.NotFound);
 });
 
+story("of what tools gave, the store has the newest 16 MB of a session", async (url) => {
+  await using one = machine(url);
+  await using other = machine(url);
+  const session = one.sessions.open("x");
+  const log = await begin(session);
+  const digests: string[] = [];
+  for (let i = 0; i < 3; i++) {
+    const content = new Uint8Array(7 * 1024 * 1024).fill(i);
+    const image = await session.kept.keep({ name: "a.png", media_type: "image/png", content });
+    digests.push(image.digest);
+    const tool = { type: "tool" as const, name: "t", input: {}, is_error: false };
+    log.append({ ...tool, output: "a", attachments: [image] });
+    await session.share();
+  }
+  log.end("ok");
+  await session.flush();
+  session.close();
+  await other.sessions.current("x");
+  const kept = Array.from(Deno.readDirSync(`${other.directory}/.x.kept`), ({ name }) => name);
+  assert.deepEqual(kept.sort(), digests.slice(1).sort());
+});
+
 story("what a machine kept for a turn that another has taken over stays out", async (url) => {
   await using one = machine(url);
   await using other = machine(url);
