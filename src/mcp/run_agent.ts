@@ -1,5 +1,7 @@
+import * as z from "zod/mini";
+import { checkAgainst } from "../config/check.ts";
 import { ROOT_RUN, type TurnEvent, type TurnResult } from "../engine/events.ts";
-import type { TurnTask } from "../engine/task.ts";
+import { taskFields, type TurnTask } from "../engine/task.ts";
 import type { ToolContext, ToolDefinition } from "../plugins/api.ts";
 import { activityLine, type ToolRegistry } from "../tools/registry.ts";
 
@@ -56,6 +58,8 @@ export function runAgentTool(run: RunAgent, tools: ToolRegistry): ToolDefinition
         }
       };
       const { cost, tokens, tool_calls, seconds } = budget;
+      const { problem } = checkAgainst(budgetOf(taskFields()), "budget", budget);
+      if (problem !== undefined) throw new Error(`"${problem.path}" ${problem.fault}`);
       const task = defined({
         max_cost: cost,
         max_total_tokens: tokens,
@@ -65,6 +69,12 @@ export function runAgentTool(run: RunAgent, tools: ToolRegistry): ToolDefinition
       return report(await run({ prompt, role, session, task, signal, emit }), asks);
     },
   };
+}
+
+function budgetOf(fields: ReturnType<typeof taskFields>) {
+  const { max_cost: cost, max_total_tokens: tokens, max_tool_calls: tool_calls, timeout: seconds } =
+    fields;
+  return z.object({ cost, tokens, tool_calls, seconds });
 }
 
 function defined(task: TurnTask): TurnTask {

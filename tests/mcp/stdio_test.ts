@@ -171,6 +171,9 @@ Deno.test("run_agent has an agent do a task, in a session that goes on, within a
   const spent = await run({ prompt: "read on", budget: { tool_calls: 1 } });
   assert.equal(spent.isError, true);
   assert.match(spent.text, /^Error: the agent ended with status error: .*tool calls/);
+  for (const budget of [{ cost: "little" }, { tokens: 0 }, { tool_calls: null }, { seconds: -1 }]) {
+    assert.match((await run({ prompt: "go", budget })).text, /^Error: .*"budget\.[a-z_]+" must be/);
+  }
   const unknown = await run({ prompt: "go", role: "nonesuch" });
   assert.match(unknown.text, /^Error: .*There is no role "nonesuch"/);
   assert.ok(lines.some((line) => line.includes("a.txt")), lines.join());
