@@ -8,6 +8,7 @@ import type {
   ToolDefinition,
 } from "../plugins/api.ts";
 import type { Operator } from "../policy/operator.ts";
+import { pathsOf } from "../policy/policy.ts";
 import type { ToolOutcome } from "../tools/execute.ts";
 import type { Prepared } from "../tools/prepare.ts";
 import { TurnFailure } from "./events.ts";
@@ -36,6 +37,7 @@ const TOOL_NAMES: Record<string, string> = {
   file_read: "Read",
   file_write: "Write",
   file_edit: "Edit",
+  apply_patch: "Edit",
   glob: "Glob",
   grep: "Grep",
   list_dir: "LS",
@@ -188,7 +190,7 @@ export class Hooks {
   async #verdict(
     event: HookEvent,
     given: Record<string, unknown>,
-    call?: { tool: ToolDefinition; args: ToolArguments },
+    call?: WatchedCall,
   ): Promise<Verdict> {
     const verdict: Verdict = { refusal: "", demand: "", context: "" };
     const { settings, sub_agent } = this.#scope;
@@ -197,26 +199,33 @@ export class Hooks {
       for (const { matcher = "", hooks } of settings[name] ?? []) {
         if (call !== undefined && !matches(matcher, call.tool.name)) continue;
         for (const { command, timeout = TIMEOUT } of hooks) {
-          const args = verdict.input ?? call?.args;
-          const input = this.#input(name, name !== event, given, call && { ...call, args: args! });
-          await this.#run({ event, command, timeout, input }, verdict);
-          if (verdict.refusal !== "" && event !== "tool_result") return verdict;
+          const watched = call && { ...call, args: verdict.input ?? call.args };
+          const files = name !== event && watched ? filesOf(watched) : [];
+          for (const file of files.length > 0 ? files : [undefined]) {
+            const input = this.#input(name, name !== event, given, watched, file);
+            await this.#run({ event, command, timeout, input }, verdict);
+            if (verdict.refusal !== "" && event !== "tool_result") return verdict;
+            if (watched && verdict.input) verdict.input = withPath(verdict.input, watched, file);
+          }
         }
       }
     }
     return verdict;
   }
 
-  /** @param foreign whether the event has the name, and its data the form, that other agents give it */
+  /**
+   * @param foreign whether the event has the name, and its data the form, that other agents give it
+   * @param file_path a file of the call, for that form
+   */
   #input(
     name: string,
     foreign: boolean,
     given: Record<string, unknown>,
-    call: { tool: ToolDefinition; args: ToolArguments } | undefined,
+    call: WatchedCall | undefined,
+    file_path: string | undefined,
   ): string {
     const { worktree, session, log, role, mode } = this.#scope;
     const { tool, args } = call ?? {};
-    const path = typeof tool?.path_arg === "string" ? args?.[tool.path_arg] : undefined;
     return JSON.stringify({
       hook_event_name: name,
       session_id: session,
@@ -226,7 +235,7 @@ export class Hooks {
       ...(role !== "" && { agent_type: role }),
       ...(tool !== undefined && {
         tool_name: foreign ? foreignName(tool.name) : tool.name,
-        tool_input: foreign && typeof path === "string" ? { ...args, file_path: path } : args,
+        tool_input: { ...args, ...file_path !== undefined && { file_path } },
       }),
       ...given,
     });
@@ -278,6 +287,7 @@ export class Hooks {
     }
     const said = jsonOr(output.trim() || "{}", undefined);
     if (typeof said !== "object" || said === null) {
+      if (output.trimStart().startsWith("{")) return broken("wrote JSON that cannot be read");
       if (event === "turn_start") verdict.context = joined(verdict.context, clean(output));
       return;
     }
@@ -298,6 +308,27 @@ export class Hooks {
       verdict.input = updatedInput as Record<string, unknown>;
     }
   }
+}
+
+interface WatchedCall {
+  tool: ToolDefinition;
+  args: ToolArguments;
+}
+
+/** The files of a call that reads or changes one, or applies a patch. */
+function filesOf({ tool, args }: WatchedCall): string[] {
+  if (Array.isArray(tool.path_arg)) return [];
+  return pathsOf(tool, args).filter((path) => typeof path === "string");
+}
+
+/** Arguments that a program has changed, with the path under the tool's own name for it. */
+function withPath(
+  { file_path, ...input }: Record<string, unknown>,
+  { tool: { path_arg } }: WatchedCall,
+  file: string | undefined,
+): Record<string, unknown> {
+  if (file === undefined || file_path === undefined || file_path === file) return input;
+  return { ...input, ...typeof path_arg === "string" && { [path_arg]: file_path } };
 }
 
 function joined(one: string, other: string): string {

@@ -153,6 +153,33 @@ Deno.test("changed arguments run in place of the call's, and the policy decides 
   assert.deepEqual((await asked.turn("go")).result.refused, ["run_command (bash)"]);
 });
 
+Deno.test("a guard of other agents sees each file of a patch, and can change the path of a call", async () => {
+  const patch = "*** Begin Patch\n*** Add File: a.txt\n+x\n*** Add File: .env\n+x\n*** End Patch";
+  await using it = await watched([call("apply_patch", { input: patch }), say("done")], {
+    PreToolUse: [hook(`! grep -q '"file_path":"[.]env"' || exit 2`, "Edit|Write")],
+  });
+  assert.deepEqual((await it.turn("go")).result.refused, ["apply_patch (edit)"]);
+
+  const updatedInput = { path: "a.txt", content: "x", file_path: "b.txt" };
+  await using moved = await watched(
+    [call("file_write", { path: "a.txt", content: "x" }), say("done")],
+    { PreToolUse: [hook(`echo '${JSON.stringify({ hookSpecificOutput: { updatedInput } })}'`)] },
+  );
+  await moved.turn("go");
+  assert.match(results(moved)[0]!, /Created .*b\.txt/);
+});
+
+Deno.test("a program whose JSON cannot be read refuses the call", async () => {
+  const broken = [`echo '{"decision": "block", "reason": "not "this""}'`, `echo '{'; seq 100000`];
+  for (const command of broken) {
+    await using it = await watched(
+      [call("run_command", { command: "touch made" }), say("done")],
+      { tool_call: [hook(command)] },
+    );
+    assert.deepEqual((await it.turn("go")).result.refused, ["run_command (bash)"]);
+  }
+});
+
 Deno.test("a program has the operator asked about a call that the policy allows, and ask learns of it", async () => {
   const questions: string[] = [];
   const operator: Operator = {
