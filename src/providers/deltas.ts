@@ -29,6 +29,8 @@ export class Assembler {
   #several = false;
   #kept = 0;
   #arrived = 0;
+  /** Characters of events without content, which a translator may keep. */
+  #silent = 0;
   /** Characters of text so far. */
   #text = 0;
 
@@ -72,11 +74,13 @@ export class Assembler {
     if (text.trim() === "[DONE]") this.#done = true;
     // Any data other than an object and the end mark is a keep-alive.
     if (this.#done || !text.trimStart().startsWith("{")) return;
-    const event = this.#parse(text);
-    for (const chunk of this.#translate?.(event) ?? [event]) {
+    const { kept } = this;
+    for (const chunk of this.#parse(text)) {
       if (chunk === "[DONE]") this.#done = true;
       else yield* this.#chunk(chunk);
     }
+    if (this.#translate && this.kept === kept) this.#silent += text.length;
+    if (this.#silent > MAX_KEPT) throw this.#tooLong();
   }
 
   *#chunk(chunk: Fields): Generator<StreamEvent> {
@@ -125,9 +129,11 @@ export class Assembler {
     };
   }
 
-  #parse(text: string): Fields {
+  /** The chunks of an event. */
+  #parse(text: string): (Fields | "[DONE]")[] {
     try {
-      return JSON.parse(text);
+      const event = JSON.parse(text);
+      return this.#translate?.(event) ?? [event];
     } catch {
       throw new BackendError(0, `${this.#peer.name} sent an event that is broken JSON.`);
     }
@@ -165,10 +171,12 @@ export class Assembler {
   #keep(text: string, cost = 0): string {
     this.#arrived += text.length;
     this.#kept += text.length + cost;
-    if (this.#kept > MAX_KEPT) {
-      throw new BackendError(0, `${this.#peer.name} sent an answer too long to keep.`);
-    }
+    if (this.#kept > MAX_KEPT) throw this.#tooLong();
     return text;
+  }
+
+  #tooLong(): BackendError {
+    return new BackendError(0, `${this.#peer.name} sent an answer too long to keep.`);
   }
 }
 

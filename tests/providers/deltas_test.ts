@@ -1,7 +1,10 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { StreamEvent, WireToolCall } from "../../src/plugins/api.ts";
+import { messagesTranslator } from "../../plugins/svc-core-anthropic/src/messages.ts";
+import { responsesTranslator } from "../../plugins/svc-core-openai/src/responses.ts";
 import { Assembler } from "../../src/providers/deltas.ts";
+import { BackendError } from "../../src/providers/failure.ts";
 import { calls, chunk, DONE } from "./support.ts";
 
 const PEER = {
@@ -348,6 +351,58 @@ Deno.test("events of any JSON shape are handled", () => {
   fc.assert(fc.property(fc.array(fc.dictionary(fc.constantFrom(...keys), tree)), (events) => {
     assert.equal(assemble(...events).at(-1)?.type, "done");
   }));
+});
+
+Deno.test("events of other protocols may have any JSON shape, too", () => {
+  const types = ["message_start", "content_block_start", "content_block_delta", "message_delta"];
+  const items = ["message", "function_call", "reasoning", "thinking", "tool_use", "text"];
+  const more = ["response.output_item.done", "response.completed", "response.output_item.added"];
+  const keys = [
+    "content",
+    "item",
+    "delta",
+    "index",
+    "content_block",
+    "response",
+    "summary",
+    "text",
+  ];
+  const tree = fc.letrec((tie) => ({
+    node: fc.oneof(
+      { depthSize: "small" },
+      fc.constantFrom(null, 0, true, ...types, ...items, "text_delta", "signature_delta"),
+      fc.array(tie("node"), { maxLength: 3 }),
+      fc.dictionary(fc.constantFrom("type", ...keys), tie("node"), { maxKeys: 4 }),
+    ),
+  })).node;
+  const event = fc.tuple(
+    fc.constantFrom(...types, ...items, ...more),
+    fc.dictionary(fc.constantFrom(...keys), tree),
+  ).map(([type, fields]) => ({ ...fields, type }));
+  fc.assert(fc.property(fc.array(event), (events) => {
+    for (const translator of [messagesTranslator, responsesTranslator]) {
+      const assembler = new Assembler(PEER, translator());
+      try {
+        for (const each of events) [...assembler.push(JSON.stringify(each))];
+      } catch (error) {
+        assert.ok(error instanceof BackendError, String(error));
+      }
+    }
+  }));
+});
+
+Deno.test("signatures and events without content count as memory of an answer", () => {
+  const endless = [
+    { type: "content_block_delta", delta: { type: "signature_delta", signature: "x" } },
+    { type: "response.output_text.delta", output_index: 0.5, delta: "" },
+  ];
+  for (const [i, translator] of [messagesTranslator, responsesTranslator].entries()) {
+    const assembler = new Assembler(PEER, translator());
+    const event = JSON.stringify({ ...endless[i], filler: "x".repeat(1024 * 1024) });
+    assert.throws(() => {
+      for (let i = 0; i < 40; i++) [...assembler.push(event)];
+    }, { message: "acme sent an answer too long to keep." });
+  }
 });
 
 Deno.test("an answer that is too long for memory is a failure", () => {
