@@ -33,7 +33,9 @@ export function writtenCalls(
     const plain = text === "" && !marked;
     if (plain && (!json || calls.length > 1 || !/[{=<]/.test(block))) continue;
     const parts = [block, ...calls.map((call) => call.arguments)];
-    if (earlier.some((message) => parts.some((part) => stands(part, message)))) return undefined;
+    if (earlier.map(bare).some((message) => parts.some((part) => stands(part, message)))) {
+      return undefined;
+    }
     return { calls, text };
   }
   return undefined;
@@ -58,9 +60,12 @@ function* blocks(reply: string): Generator<[text: string, block: string]> {
   }
 }
 
-/** Whether a message has every line of a text, also with other white space and quotation marks, or behind prefixes. */
-function stands(part: string, message: string): boolean {
-  const text = bare(message);
+/**
+ * Whether a message has every line of a text, also with other white space and quotation marks, or behind prefixes.
+ *
+ * @param text the message as `bare` returns it
+ */
+function stands(part: string, text: string): boolean {
   const lines = part.split("\n").map(bare).filter((line) => line.length >= SHORTEST_LINE);
   if (lines.length > 0) return lines.every((line) => text.includes(line));
   return bare(part).length > 2 && text.includes(bare(part));
@@ -210,13 +215,13 @@ const READERS: Reader[] = [
   (text, known) => {
     const [whole = "", name = "", pairs = ""] = RegExp(
       String
-        .raw`^${NAME}\s*((?:<arg_key>[\s\S]*?<\/arg_key>\s*<arg_value>[\s\S]*?<\/arg_value>\s*)+)`,
+        .raw`^${NAME}\s*((?:<arg_key>[^<]*<\/arg_key>\s*<arg_value>[\s\S]*?<\/arg_value>\s*)+)`,
     ).exec(text) ?? [];
     const args = pairs.matchAll(
-      /<arg_key>\s*([\s\S]*?)\s*<\/arg_key>\s*<arg_value>\n?([\s\S]*?)\n?<\/arg_value>/g,
+      /<arg_key>([^<]*)<\/arg_key>\s*<arg_value>\n?([\s\S]*?)\n?<\/arg_value>/g,
     );
     return whole === "" ? undefined : made(
-      known.call(name, unique(Array.from(args, ([, key, value]) => [key!, value]))),
+      known.call(name, unique(Array.from(args, ([, key, value]) => [key!.trim(), value]))),
       whole.length,
     );
   },

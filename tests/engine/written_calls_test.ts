@@ -299,6 +299,11 @@ Deno.test(`never a call out of quoted text: 0 of ${TRAPS.length} traps`, () => {
   assert.deepEqual(run.map(([why]) => why), []);
 });
 
+Deno.test("a text of thousands of parameters that do not end is read in one pass", () => {
+  const open = "<arg_key>path</arg_key><arg_value>".repeat(100_000);
+  assert.equal(writtenCalls(`<tool_call>file_read\n${open}`, TOOLS), undefined);
+});
+
 Deno.test("an unmarked call is an answer where that has to be JSON", () => {
   assert.equal(writtenCalls(CALL, TOOLS, { json: false }), undefined);
   assert.equal(writtenCalls(HERMES, TOOLS, { json: false })?.calls.length, 1);
