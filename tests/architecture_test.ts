@@ -159,13 +159,43 @@ Deno.test("the environment variables that are read are the ones that may be", ()
   }
 });
 
+/** What files load before anything runs, themselves among them. */
+async function loadedBy(files: string[]): Promise<Set<string>> {
+  const loads = Map.groupBy(
+    (await imports()).filter(({ typeOnly, dynamic }) => !typeOnly && !dynamic),
+    ({ from }) => from,
+  );
+  const loaded = new Set(files);
+  for (const file of loaded) for (const { to } of loads.get(file) ?? []) loaded.add(to);
+  return loaded;
+}
+
+Deno.test("what a turn loads has nothing that its settings, its tools or its worktree do not ask for", async () => {
+  const plugins = FILES.filter((file) => /^plugins\/[^/]+\/src\/plugin\.ts$/.test(file));
+  const loaded = await loadedBy(["src/cli/run.ts", "src/engine/call.ts", ...plugins]);
+  assert.ok(loaded.has("src/engine/turn.ts") && loaded.has("src/providers/chat_completions.ts"));
+  const asked = [
+    ...["src/acp/", "src/catalog/", "src/mcp/", "src/repl/", "src/server/", "src/store/store.ts"],
+    ...["src/engine/checker.ts", "src/engine/compaction.ts", "src/engine/hooks.ts"],
+    ...["src/engine/written_calls.ts", "src/providers/text_tools.ts"],
+    ...["plugins/svc-core-anthropic/src/messages.ts", "plugins/svc-core-openai/src/responses.ts"],
+    ...["plugins/svc-core-edit/src/patch.ts"],
+  ];
+  for (const path of asked) {
+    assert.ok(FILES.some((file) => file.startsWith(path)), `${path} is there`);
+    assert.deepEqual([...loaded].filter((file) => file.startsWith(path)), []);
+  }
+  const packages = [...loaded].filter((name) => name.startsWith("npm:"));
+  const own = /^npm:\/?(zod|jsonc-parser|eventsource-parser|get-east-asian-width)@/;
+  assert.deepEqual(packages.filter((name) => !own.test(name)), []);
+});
+
 Deno.test("the client of PostgreSQL is loaded by a store alone", async () => {
   const loads = Map.groupBy(
     (await imports()).filter(({ typeOnly, dynamic }) => !typeOnly && !dynamic),
     ({ from }) => from,
   );
-  const loaded = new Set(FILES.filter((file) => !file.startsWith("src/store/")));
-  for (const file of loaded) for (const { to } of loads.get(file) ?? []) loaded.add(to);
+  const loaded = await loadedBy(FILES.filter((file) => !file.startsWith("src/store/")));
   assert.ok(loaded.has("src/store/link.ts"));
   assert.deepEqual([...loaded].filter((name) => /^npm:\/?pg\b|^src\/store\/store/.test(name)), []);
   const of = (file: string) => loads.get(file)!.map(({ to }) => to);
