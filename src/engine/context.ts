@@ -265,6 +265,8 @@ function modeInstruction(config: ConfigView, mode: string): string {
 
 /** Bytes of an instructions file that are read at most. */
 const MAX_INSTRUCTIONS = 4 * 1024 * 1024;
+/** Characters of all instructions that one turn finds in folders. */
+const MAX_NESTED = 100_000;
 
 /**
  * Finds the instructions files in the folders of the files that a turn touches. Each is given to the model once, as
@@ -275,6 +277,7 @@ export class NestedInstructions {
   readonly #conversation: Conversation;
   /** The folders that this turn has looked at, relative to the worktree. */
   readonly #seen = new Set<string>();
+  #left = MAX_NESTED;
 
   constructor(agent: AgentScope, conversation: Conversation) {
     this.#agent = agent;
@@ -298,7 +301,11 @@ export class NestedInstructions {
           continue;
         }
         const text = projectInstructions(guard, config, warn, file);
-        if (text !== "") notes.push(`${heading}\n${text}`);
+        if (text.length > this.#left) warn(`${file} is left out: the turn has found too many.`);
+        else if (text !== "") {
+          this.#left -= text.length;
+          notes.push(`${heading}\n${text}`);
+        }
       }
     }
     return { notes, warnings };

@@ -31,6 +31,7 @@ export function textMessages(messages: ChatMessage[], tools: readonly WireTool[]
   const names = new Map<string, string>();
   for (const message of system === undefined ? messages : rest) {
     const { role, content, tool_calls, tool_call_id, reasoning_details: _, ...others } = message;
+    const { images = [] } = message;
     for (const call of tool_calls ?? []) names.set(call.id, call.function.name);
     const last = made.at(-1)!;
     if (role !== "tool") {
@@ -44,8 +45,9 @@ export function textMessages(messages: ChatMessage[], tools: readonly WireTool[]
       content ?? ""
     }\n</tool_response>`;
     if (last.role === "user" && last.content!.startsWith("<tool_response ")) {
-      made[made.length - 1] = { ...last, content: `${last.content}\n${result}` };
+      last.content += `\n${result}`;
     } else made.push({ role: "user", content: result });
+    if (images.length > 0) made.at(-1)!.images = [...made.at(-1)!.images ?? [], ...images];
   }
   return made;
 }

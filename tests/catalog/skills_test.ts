@@ -241,3 +241,23 @@ Deno.test("AGENTS.md of a nested folder is given once when a file of the folder 
   // What was sent before is sent again as it was.
   assert.ok(last.startsWith(text(3).slice(0, -1)));
 });
+
+Deno.test("a turn is given no more than 100,000 characters of nested AGENTS.md", async () => {
+  const folders = Array.from({ length: 12 }, (_, i) => "deep/".repeat(i + 1));
+  await using it = await agent([
+    call("file_read", { path: `${folders.at(-1)}a.txt` }),
+    say("done"),
+  ], {
+    files: Object.fromEntries([
+      [`${folders.at(-1)}a.txt`, "x"],
+      ...folders.map((folder) => [`${folder}AGENTS.md`, "r".repeat(10_000)]),
+    ]),
+  });
+  const { events } = await it.turn("go");
+  const told = it.backend.chats[1].messages.filter(({ content }: { content: string }) =>
+    content?.startsWith("Instructions of ")
+  );
+  assert.equal(told.length, 10);
+  const warnings = events.filter((event) => event.type === "notice" && event.level === "warning");
+  assert.equal(warnings.length, 2);
+});

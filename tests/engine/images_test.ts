@@ -5,6 +5,7 @@ import type { ChatMessage } from "../../src/plugins/api.ts";
 import type { Part } from "../../src/sessions/schema.ts";
 import { agent, collect, results } from "../support/agent.ts";
 import { call, calls, httpError, say } from "../support/backend.ts";
+import { textMessages } from "../../src/providers/text_tools.ts";
 
 /** A PNG of one pixel. */
 const PNG = Uint8Array.fromBase64(
@@ -136,4 +137,15 @@ Deno.test("images are left out with the older results to make room", () => {
     "shown\n[The images of this result were left out to make room.]",
     undefined,
   ]);
+});
+
+Deno.test("a model that takes no tools is given the images of results", () => {
+  const image = (name: string) => ({ name, media_type: "image/png", data: "AA==" });
+  const [, , told] = textMessages([
+    { role: "user", content: "look" },
+    { role: "tool", tool_call_id: "1", content: "one", images: [image("a.png")] },
+    { role: "tool", tool_call_id: "2", content: "two", images: [image("b.png")] },
+  ], []);
+  assert.match(told!.content!, /one[^]*two/);
+  assert.deepEqual(told!.images, [image("a.png"), image("b.png")]);
 });
