@@ -12,7 +12,7 @@ import { rollup } from "rollup";
 /** What a person waits for, and the sources that are loaded for it, with all that they import. */
 const STARTS: Record<string, RegExp> = {
   turn:
-    /\/src\/(cli\/(run|stdin)|commands\/command|catalog\/catalog)\.ts$|\/svc-core-(?!demo|eval)\w+\/src\/plugin\.ts$/,
+    /\/src\/(cli\/(run|stdin)|commands\/command|catalog\/catalog)\.ts$|\/svc-core-(?!demo|eval|lsp)\w+\/src\/plugin\.ts$/,
   prompt: /\/src\/repl\/(main|terminal_session)\.ts$/,
   sessions: /\/src\/commands\/sessions\.ts$/,
 };
@@ -28,12 +28,19 @@ const bundle = await rollup({
   treeshake: false,
   plugins: [{
     name: "starts",
-    // Deno's Node layer is loaded with the first CommonJS module, and not with each start.
     transform: (code) =>
-      code.replace(
-        /import\{createRequire as (\w+)\} from "node:module";/,
-        'const $1=url=>id=>process.getBuiltinModule("node:module").createRequire(url)(id);',
-      ),
+      code
+        // Deno's Node layer is loaded with the first CommonJS module, and not with each start.
+        .replace(
+          /import\{createRequire as (\w+)\} from "node:module";/,
+          'const $1=url=>id=>process.getBuiltinModule("node:module").createRequire(url)(id);',
+        )
+        // One character outside ASCII has V8 keep two bytes of each character of its file. The bundler leaves those
+        // of patterns alone, which read the escape as the character, also out of a `String.raw`.
+        .replace(
+          /[\u0080-\uffff]/g,
+          (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`,
+        ),
     buildEnd() {
       const paths = [...this.getModuleIds()].filter((path) => path.endsWith(".js"));
       const mark = (name: string, path: string) => {
