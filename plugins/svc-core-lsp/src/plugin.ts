@@ -168,11 +168,15 @@ class Servers implements ToolSource {
 
   async #server(settings: ServerSettings, { paths: { worktree } }: ToolContext) {
     const key = JSON.stringify(settings);
-    const running = await this.#running.get(key)?.catch(() => undefined);
-    if (running?.alive) return running;
-    const started = LanguageServer.start(settings, worktree, this.#host);
-    this.#running.set(key, started);
-    return await started;
+    while (true) {
+      const known = this.#running.get(key);
+      const running = await known?.catch(() => undefined);
+      if (running?.alive) return running;
+      if (this.#running.get(key) !== known) continue; // another call has started it meanwhile
+      const started = LanguageServer.start(settings, worktree, this.#host);
+      this.#running.set(key, started);
+      return await started;
+    }
   }
 
   async close(): Promise<void> {

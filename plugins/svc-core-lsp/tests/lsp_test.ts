@@ -5,6 +5,9 @@ import { call, say } from "../../../tests/support/backend.ts";
 import { needs } from "../../../tests/support/needs.ts";
 import { noProcessesLeft } from "../../../tests/support/processes.ts";
 import { project } from "../../../tests/support/project.ts";
+import { toolContext } from "../../../tests/support/tool_context.ts";
+import type { SourceHost, ToolDefinition, ToolRegistrar } from "../../../src/plugins/api.ts";
+import { register_tools } from "../src/plugin.ts";
 
 const PLUGINS = ["svc-core-fs", "svc-core-edit", "svc-core-lsp"];
 const FAKE = fileURLToPath(new URL("fake_server.ts", import.meta.url));
@@ -128,6 +131,43 @@ Deno.test("a language server is sent no file that the call may not read, and end
   });
   await other.turn("go");
   await noProcessesLeft(other.project.path);
+});
+
+Deno.test("calls at the same time share one language server", async () => {
+  await using place = await project(files);
+  let started = 0;
+  const server = () => {
+    started++;
+    const output = new TransformStream<Uint8Array, Uint8Array>();
+    const writer = output.writable.getWriter();
+    const answer = (message: Uint8Array) => {
+      const id = /"id":(\d+)/.exec(new TextDecoder().decode(message))?.[1];
+      const reply = `{"id":${id},"result":{"capabilities":{"diagnosticProvider":true},"items":[]}}`;
+      const text = `Content-Length: ${reply.length}\r\n\r\n${reply}`;
+      if (id !== undefined) void writer.write(new TextEncoder().encode(text));
+    };
+    return {
+      input: new WritableStream({ write: answer }),
+      output: output.readable,
+      errors: new Response("").body,
+    };
+  };
+  const host = {
+    config: { get: () => [{ name: "s", command: ["s"], extensions: ["ts"] }] },
+    now: () => 0,
+    sleep: () => new Promise(() => {}),
+    start: server,
+  } as unknown as SourceHost;
+  const tools = new Map<string, ToolDefinition>();
+  register_tools({
+    register: (each: ToolDefinition) => void tools.set(each.name, each),
+    source: (make: (host: SourceHost) => unknown) => make(host),
+  } as unknown as ToolRegistrar);
+  const context = toolContext({ worktree: place.path });
+  const look = async (path: string) => await tools.get("diagnostics")!.handler({ path }, context);
+  const found = await Promise.all(["a.ts", "b.ts", "a.ts", "b.ts"].map(look));
+  assert.deepEqual(found, Array(4).fill("no diagnostics"));
+  assert.equal(started, 1);
 });
 
 Deno.test("a call that no server can answer is an error, and starts none", async () => {
