@@ -66,7 +66,9 @@ export class Attachments {
       if (!NAME.test(digest)) return undefined;
       using file = openRegular(join(this.#folder, digest), { read: true })?.file;
       if (file === undefined) return undefined;
-      const content = new Uint8Array(file.statSync().size);
+      const { size } = file.statSync();
+      if (size > MOST_KEPT) return undefined; // svc has not written it
+      const content = new Uint8Array(size);
       for (let at = 0; at < content.length;) {
         const read = file.readSync(content.subarray(at));
         if (read === null) return undefined;

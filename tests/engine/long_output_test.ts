@@ -239,3 +239,14 @@ Deno.test("what a session keeps is never written through a link, and no other fi
   await new Attachments(`${place.path}/documents`, 10_000).keepText("a".repeat(4000));
   assert.equal(Deno.statSync(letter).size, 20_000);
 });
+
+Deno.test("a file that is too large to be svc's own is not read as an attachment", async () => {
+  await using place = await project();
+  const digest = "a".repeat(64);
+  await place.write(`kept/${digest}`, "");
+  const kept = new Attachments(`${place.path}/kept`);
+  Deno.truncateSync(`${place.path}/kept/${digest}`, 1024);
+  assert.equal(kept.read({ digest })?.length, 1024);
+  Deno.truncateSync(`${place.path}/kept/${digest}`, 65 * 1024 * 1024);
+  assert.equal(kept.read({ digest }), undefined);
+});
