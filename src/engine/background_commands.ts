@@ -221,16 +221,20 @@ async function accepts(port: number, cancelled: AbortSignal): Promise<boolean> {
  * empty for nothing; `ended` is the part for the person.
  *
  * @param told the last note in the conversation
+ * @param mask replaces secrets in command lines
  */
 export function commandsNote(
   commands: SessionCommands | undefined,
   told = "",
+  mask: (text: string) => string = (text) => text,
 ): { note: string; ended: string } {
   const ends = commands?.takeEnded() ?? [];
-  const ended = ends.map(({ id, line, code }) =>
-    `Command ${id} (${line}) ended with exit code ${code}.`
-  ).join(" ");
-  const list = commands?.running.map(({ id, line }) => `${id} (${line})`).join(", ") || "none";
+  const ended = mask(
+    ends.map(({ id, line, code }) => `Command ${id} (${line}) ended with exit code ${code}.`)
+      .join(" "),
+  );
+  const running = commands?.running.map(({ id, line }) => `${id} (${line})`) ?? [];
+  const list = mask(running.join(", ")) || "none";
   const state = `Running: ${list}.`;
   const known = told === "" ? list === "none" : told.endsWith(state);
   const note = known && ended === "" ? "" : `${COMMANDS_NOTE}${ended}${ended && " "}${state}`;

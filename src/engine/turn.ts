@@ -462,9 +462,9 @@ async function* tellCommands(
   const own = commands.of(session.name);
   if (own === undefined && !(first && conversation.note(COMMANDS_NOTE))) return;
   const { commandsNote } = await import("./background_commands.ts");
-  const { note, ended } = commandsNote(own, conversation.note(COMMANDS_NOTE));
-  if (note !== "") log.append({ type: "system", text: mask(note) });
-  if (ended !== "") yield { type: "notice", run, level: "info", message: mask(ended) };
+  const { note, ended } = commandsNote(own, conversation.note(COMMANDS_NOTE), mask);
+  if (note !== "") log.append({ type: "system", text: note });
+  if (ended !== "") yield { type: "notice", run, level: "info", message: ended };
 }
 
 /** A text of a person for the log, with attachments, which are kept. */

@@ -99,6 +99,18 @@ Deno.test("the next round lists what runs in the background, and an exit code th
   assertPrefixes(it);
 });
 
+Deno.test("a list of commands is not repeated because a secret in it is masked", async () => {
+  const secret = "hunter2-hunter2-hunter2";
+  await using it = await agent([
+    start(`: ${secret}; exec sleep 600`),
+    call("list_dir", { path: "." }),
+    call("list_dir", { path: "." }),
+    say("done"),
+  ], { config: { ...config, "report.secret": secret } });
+  await it.turn("go");
+  assert.deepEqual(notes(it), ["Running: 1 (: [masked]; exec sleep 600)."]);
+});
+
 Deno.test("a command that ended by itself is reported once with its exit code, to the model and the person", async () => {
   await using it = await agent([start("exit 3"), say("one"), say("two"), say("three")], { config });
   const first = await it.turn("go");
