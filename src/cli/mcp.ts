@@ -1,5 +1,5 @@
 import { defineCommand, pathOption, trustOption } from "../commands/command.ts";
-import { connect, controlServers, list } from "../commands/mcp.ts";
+import { connect, controlServers, list, login, logout, serverLogin } from "../commands/mcp.ts";
 import { openShared } from "../commands/workspace.ts";
 import { authorityOf } from "../engine/agents.ts";
 import { withdrawFirst, withdrawFor } from "../engine/start.ts";
@@ -15,13 +15,16 @@ const serve = command(
 export const mcp = defineCommand({
   parser: command(
     "mcp",
-    [serve, list, connect],
-    "Serve tools and sessions of a worktree to an MCP client on standard input and output; or list " +
-      "and connect the MCP servers whose tools are imported.",
+    [serve, list, connect, login, logout],
+    "Serve tools and sessions of a worktree to an MCP client on standard input and output; or list, " +
+      "connect and log in to the MCP servers whose tools are imported.",
   ),
   bare: "serve",
   examples: ["svc mcp --path ~/notes", "svc mcp list", "svc mcp connect everything"],
   async run(values, io) {
+    if (values.action === "login" || values.action === "logout") {
+      return await serverLogin(values, io, typedLines());
+    }
     if (values.action !== "serve") return await controlServers(values, io);
     const workspace = await openShared(values.path, io, { unattended: true }, values.trust);
     await workspace.store?.follow();
@@ -43,3 +46,14 @@ export const mcp = defineCommand({
     return 0;
   },
 });
+
+/** The lines of standard input, which is read while a browser may answer. */
+async function* typedLines(): AsyncGenerator<string> {
+  let rest = "";
+  for await (const text of Deno.stdin.readable.pipeThrough(new TextDecoderStream())) {
+    const lines = (rest + text).split("\n");
+    rest = lines.pop()!;
+    yield* lines;
+  }
+  yield rest;
+}

@@ -189,12 +189,12 @@ function shown(name: string, value: unknown): unknown {
 
 const HIDDEN = "(hidden)";
 
-/** A server of `mcp.servers` with the names of its headers and variables alone: their values are keys. */
+/** A server of `mcp.servers` with the names of its headers, variables and client alone: their values are keys. */
 function withoutSecrets(server: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(server).map(([name, value]) => [
       name,
-      ["headers", "env"].includes(name) && isObject(value)
+      ["headers", "env", "oauth"].includes(name) && isObject(value)
         ? Object.fromEntries(Object.keys(value).map((each) => [each, HIDDEN]))
         : value,
     ]),

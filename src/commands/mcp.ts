@@ -24,6 +24,18 @@ export const connect = command("connect", {
   path: pathOption,
 }, "Connect one server, or all, and list its tools.");
 
+export const login = command(
+  "login",
+  { action: "login", name, path: pathOption },
+  "Log in to a server over HTTP with a browser; the login is kept for the server's address.",
+);
+
+export const logout = command(
+  "logout",
+  { action: "logout", name, path: pathOption },
+  "Forget the login to a server.",
+);
+
 const disconnect = command(
   "disconnect",
   { action: "disconnect", name, path: pathOption },
@@ -57,9 +69,7 @@ export async function controlServers(
   await workspace.load({ tools: [wanted] });
   const tool = tools.find(wanted);
   if (tool === undefined) {
-    throw new SvcError("no_mcp", "The plugin svc-core-mcp is not loaded.", {
-      hint: "It is a bundled one; add it to the setting plugins.",
-    });
+    throw noPlugin();
   }
   const servers = config.get("mcp.servers").map(({ name }) => name);
   if (name !== undefined && !servers.includes(name)) throw unknownServer(name, servers);
@@ -103,6 +113,59 @@ export async function controlServers(
     interrupt.release();
     if (workspace !== io.live) await workspace.close();
   }
+}
+
+/**
+ * Logs the operator in to a server, or forgets the login.
+ *
+ * @param pasted lines that the operator types
+ */
+export async function serverLogin(
+  { action, name, path }: { action: "login" | "logout"; name: string; path: string },
+  io: Io,
+  pasted: AsyncIterable<string>,
+): Promise<number> {
+  const workspace = openWorkspace(path, io);
+  const interrupt = io.onInterrupt();
+  try {
+    const { config, tools } = workspace;
+    await workspace.load({ tools: ["mcp_list"] });
+    const source = tools.sourceOf(tools.owner("mcp_list"));
+    if (source?.login === undefined || source.logout === undefined) throw noPlugin();
+    const servers = config.get("mcp.servers").map(({ name }) => name);
+    if (!servers.includes(name)) throw unknownServer(name, servers);
+    if (action === "logout") {
+      const was = await source.logout(name);
+      io.note(was ? `Logged out of ${name}.` : `There is no login to ${name}.`);
+      return 0;
+    }
+    const required = await source.login(name, {
+      show(address) {
+        io.note("Open this address in a browser and log in there:");
+        io.out(`${address}\n`);
+        io.note("If the browser runs on another machine, paste the address here that it ends at.");
+      },
+      pasted,
+      remark: (text) => io.note(text),
+      signal: interrupt.signal,
+    });
+    io.note(required ? `Logged in to ${name}.` : `${name} requires no login.`);
+    return 0;
+  } catch (error) {
+    if (interrupt.signal.aborted) return 130;
+    if (error instanceof SvcError) throw error;
+    const why = workspace.mask((error as Error).message).replace(/\.$/, "");
+    throw new SvcError("login_failed", `There is no login to ${name}: ${why}.`);
+  } finally {
+    interrupt.release();
+    await workspace.close();
+  }
+}
+
+function noPlugin(): SvcError {
+  return new SvcError("no_mcp", "The plugin svc-core-mcp is not loaded.", {
+    hint: "It is a bundled one; add it to the setting plugins.",
+  });
 }
 
 /** What the source of the tools says of a server. */

@@ -111,6 +111,11 @@ const mcpServer = () =>
     env: z.optional(texts()),
     url: z.optional(name()),
     headers: z.optional(texts()),
+    oauth: z.optional(z.strictObject({
+      client_id: name(),
+      client_secret: z.optional(name()),
+      port: z.optional(z.int().check(z.positive(), z.lte(65535))),
+    })),
     prefix: z.optional(text()),
     sandbox: z.optional(flag()),
     timeout: z.optional(positive()),

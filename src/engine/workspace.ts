@@ -1,3 +1,4 @@
+import { Logins } from "./logins.ts";
 import { loadTelemetry } from "../platform/trace.ts";
 import { join, resolve } from "node:path";
 import { AskStore } from "../asks/store.ts";
@@ -121,6 +122,7 @@ export class Workspace {
   readonly tools = new ToolRegistry();
   readonly providers = new ProviderRegistry();
   readonly connections: ConnectionStore;
+  readonly logins: Logins;
   readonly models: ModelStore;
   readonly quota: QuotaStore;
   readonly warn: (message: string) => void;
@@ -170,6 +172,7 @@ export class Workspace {
       : request.store ?? undefined;
     if (this.store !== undefined) trust.share();
     this.connections = new ConnectionStore(paths.user, this.clock, this.warn);
+    this.logins = new Logins(paths.user, this.clock, this.warn);
     this.models = new ModelStore(paths.user, this.clock, this.warn);
     this.sessions = new SessionStore({
       directory: paths.sessions,
@@ -323,9 +326,11 @@ export class Workspace {
   mask(text: string): string {
     const { config, sandbox } = this;
     const keys = [...this.connections.list().values()].map(({ api_key }) => api_key ?? "");
-    const servers = config.get("mcp.servers").flatMap(({ env = {}, headers = {} }) =>
-      secretValues([...Object.entries(env), ...Object.entries(headers)])
-    );
+    const servers = config.get("mcp.servers").flatMap(({ env = {}, headers = {}, oauth }) => [
+      ...secretValues([...Object.entries(env), ...Object.entries(headers)]),
+      oauth?.client_secret ?? "",
+    ]);
+    if (servers.length > 0) servers.push(...this.logins.secrets);
     const tokens = lines(config.get("serve.token_file"));
     const own = [...keys, ...tokens, config.get("report.secret"), ...this.store?.secrets ?? []];
     const secrets = [...own, ...servers, ...sandbox.secrets];
@@ -552,9 +557,9 @@ function misnamedTools(
 
 /** What a plugin's sources of tools may use of svc. */
 function sourceHost(
-  { paths, config, clock, sandbox, warn }: Pick<
+  { paths, config, clock, sandbox, warn, logins }: Pick<
     Workspace,
-    "paths" | "config" | "clock" | "sandbox" | "warn"
+    "paths" | "config" | "clock" | "sandbox" | "warn" | "logins"
   >,
 ): SourceHost {
   return {
@@ -565,6 +570,7 @@ function sourceHost(
     now: () => clock.now(),
     sleep: (ms, signal) => clock.sleep(ms, signal),
     warn,
+    logins,
   };
 }
 

@@ -570,6 +570,27 @@ export interface SourceHost {
   sleep(ms: number, signal: AbortSignal): Promise<void>;
   /** Shows the operator a one-line warning. */
   warn(message: string): void;
+  readonly logins: LoginStore;
+}
+
+/** Logins to servers, readable by the user alone. Tokens and secrets in them are masked in all output. */
+export interface LoginStore {
+  /** The login that is kept for an address. */
+  // deno-lint-ignore no-explicit-any
+  read(address: string): Record<string, any> | undefined;
+  /** Keeps a login; undefined removes it. */
+  write(address: string, login: object | undefined): Promise<void>;
+}
+
+/** How a person is guided through a login. */
+export interface LoginDialog {
+  /** Shows the address to open in a browser. */
+  show(address: string): void;
+  /** Lines that the person types: the address that the browser was sent to. */
+  pasted: AsyncIterable<string>;
+  /** Shows a remark on a line. */
+  remark(text: string): void;
+  signal: AbortSignal;
 }
 
 /** A source of tools that change while svc runs, such as those of MCP servers. */
@@ -580,6 +601,15 @@ export interface ToolSource {
   tools(signal: AbortSignal): Promise<ToolDefinition[]>;
   /** The state of the source as JSON values. Opens no connection. */
   state?(): Promise<object[]>;
+  /**
+   * Lets a person log in to the server of this name, and keeps the login.
+   *
+   * @returns whether the server requires a login
+   * @throws Error with the reason when there is no login
+   */
+  login?(name: string, dialog: LoginDialog): Promise<boolean>;
+  /** Forgets the login. @returns whether there was one */
+  logout?(name: string): Promise<boolean>;
   /** Releases the source's resources. */
   close(): Promise<void>;
 }

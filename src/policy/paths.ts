@@ -51,10 +51,13 @@ export const HOOKS = "serve.hooks";
 /** The file in `~/.config/svc` that holds the key with which accepted runs are signed. */
 export const RUNS_KEY = "serve.runs";
 
+/** The file in `~/.config/svc` that holds the logins to MCP servers. */
+export const LOGINS = "mcp-logins.json";
+
 /** Protected wherever they are: each may belong to another agent or repository. */
 const PROTECTED_NAMES = new Set([".svc", ".git"]);
 /** Files of the user's directory that no approval opens: keys, tokens, and what is trusted. */
-const SECRETS = ["providers.json", "trust.json", PASSWORDS, TOKENS, HOOKS, RUNS_KEY];
+const SECRETS = ["providers.json", LOGINS, "trust.json", PASSWORDS, TOKENS, HOOKS, RUNS_KEY];
 
 /**
  * Decides which paths belong to the worktree and which are protected (specification 5.3). Links are

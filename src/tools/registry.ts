@@ -61,9 +61,14 @@ export class ToolRegistry {
     return source as S;
   }
 
+  /** The source of an owner, if it has one. */
+  sourceOf(owner: string): ToolSource | undefined {
+    return this.#sources.get(owner);
+  }
+
   /** How the source of an owner is doing, for programs; empty when it has none, or says nothing. */
   async stateOf(owner: string): Promise<object[]> {
-    return await this.#sources.get(owner)?.state?.() ?? [];
+    return await this.sourceOf(owner)?.state?.() ?? [];
   }
 
   /**

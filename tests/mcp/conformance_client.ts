@@ -1,14 +1,28 @@
 /** svc's MCP client for one scenario of the conformance suite: `conformance_client.ts <url>` calls every tool. */
 import { systemClock } from "../../src/platform/clock.ts";
-import type { ConfigView, ToolArguments, ToolDefinition } from "../../src/plugins/api.ts";
+import type {
+  ConfigView,
+  LoginStore,
+  ToolArguments,
+  ToolDefinition,
+} from "../../src/plugins/api.ts";
 import { Connection } from "../../plugins/svc-core-mcp/src/connection.ts";
 import { toolContext } from "../support/tool_context.ts";
 
 const [url = ""] = Deno.args;
 const { toolCalls = [] } = JSON.parse(Deno.env.get("MCP_CONFORMANCE_CONTEXT") ?? "{}");
+const kept = new Map<string, object>();
+const logins: LoginStore = {
+  read: (address) => kept.get(address),
+  write: (address, login) => {
+    if (login === undefined) kept.delete(address);
+    else kept.set(address, login);
+    return Promise.resolve();
+  },
+};
 const connection = new Connection({
   ...{ name: "suite", transport: "http", url, prefix: "suite", timeout: 20, sandbox: true },
-  ...{ command: "", args: [], cwd: undefined, env: {}, headers: {} },
+  ...{ command: "", args: [], cwd: undefined, env: {}, headers: {}, oauth: undefined },
 }, {
   config: {} as ConfigView,
   user_agent: "svc/test",
@@ -16,6 +30,7 @@ const connection = new Connection({
   now: systemClock.now,
   sleep: systemClock.sleep,
   warn: () => {},
+  logins,
 });
 await connection.ready(true);
 if (connection.problem !== "") throw new Error(connection.problem);

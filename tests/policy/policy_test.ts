@@ -193,6 +193,7 @@ Deno.test("the file with the keys is closed to every tool, however it is reached
     "innocent",
     "dir/providers.json",
     "dir/../svc/providers.json",
+    ".config/svc/mcp-logins.json",
   ];
   for (const permission of ["read", "list", "edit", "bash"]) {
     for (const path of ways) {

@@ -4,9 +4,11 @@ import type {
   ElicitResult,
   JsonSchemaValidator,
   PriorDiscovery,
+  StreamableHTTPClientTransport,
 } from "@modelcontextprotocol/client";
 import type { SourceHost } from "../../../src/plugins/api.ts";
 import { LineTransport } from "./line_transport.ts";
+import { Login, loginNeeded } from "./login.ts";
 import type { ServerSettings } from "./servers.ts";
 
 /** Milliseconds that a program may take to answer the probe before it is sent `initialize` as well. */
@@ -27,6 +29,15 @@ export interface ServerEvents {
   elicit(params: ElicitRequestParams, signal: AbortSignal): Promise<ElicitResult>;
 }
 
+/** How a server is connected to. */
+export interface Opening {
+  events: ServerEvents;
+  /** Milliseconds that a program may take to answer the probe. Default: five seconds. */
+  probe_ms?: number;
+  /** A login that is made now. Default: the one that is kept for the address, if any. */
+  login?: Login;
+}
+
 /** An open connection; `trouble` says why it ended. */
 export interface Opened {
   client: Client;
@@ -38,17 +49,15 @@ export interface Opened {
  * answer. A program that exits at the probe is started again without it, and one that answers it after
  * `initialize` was sent, which it cannot accept any more, is started again as one of the newest revision.
  *
- * @param probe_ms milliseconds that a program may take to answer the probe
  * @throws when the server cannot be reached, does not speak the protocol, or the signal aborts
  */
 export async function openServer(
   settings: ServerSettings,
   host: SourceHost,
   signal: AbortSignal,
-  events: ServerEvents,
-  probe_ms = PROBE,
+  opening: Opening,
 ): Promise<Opened> {
-  const open = (prior?: PriorDiscovery) => connect(settings, host, signal, events, probe_ms, prior);
+  const open = (prior?: PriorDiscovery) => connect(settings, host, signal, opening, prior);
   try {
     return await open();
   } catch (error) {
@@ -71,13 +80,10 @@ async function connect(
   settings: ServerSettings,
   host: SourceHost,
   signal: AbortSignal,
-  events: ServerEvents,
-  probe_ms: number,
+  { events, probe_ms = PROBE, login = keptLogin(settings, host) }: Opening,
   prior?: PriorDiscovery,
 ): Promise<Opened> {
-  const { Client, parseJSONRPCMessage, StreamableHTTPClientTransport } = await import(
-    "@modelcontextprotocol/client"
-  );
+  const { Client, parseJSONRPCMessage } = await import("@modelcontextprotocol/client");
   signal.throwIfAborted();
   const timeout = settings.timeout * 1000;
   const http = settings.transport === "http";
@@ -107,12 +113,9 @@ async function connect(
       sandbox: settings.sandbox,
     }),
     parseJSONRPCMessage,
-    concealer(settings),
+    concealer(settings, host),
   );
-  const transport = line ?? new StreamableHTTPClientTransport(new URL(settings.url), {
-    requestInit: { headers: { "user-agent": host.user_agent, ...settings.headers } },
-    fetch: boundedFetch,
-  });
+  const transport = line ?? await httpTransport(settings, host, login);
   const leave = () => void transport.close().catch(() => {});
   signal.addEventListener("abort", leave, { once: true });
   try {
@@ -122,12 +125,53 @@ async function connect(
   } catch (error) {
     await transport.close().catch(() => {});
     signal.throwIfAborted();
-    if (line === undefined) throw error;
+    if (line === undefined) {
+      if (login?.needed) throw new Error(loginNeeded(settings, "its login has expired"));
+      const { status } = (error as { data?: { status?: unknown } }).data ?? {};
+      const barred = status === 401 && login === undefined && !hasAuthorization(settings);
+      throw barred ? new Error(loginNeeded(settings, "it requires a login (HTTP 401)")) : error;
+    }
     if (line.gone) throw new WentAway(line);
     throw new Error(withTrouble((error as Error).message, line.trouble), { cause: error });
   } finally {
     signal.removeEventListener("abort", leave);
   }
+}
+
+/** The login that is kept for the address of a server, unless the settings have another for it. */
+function keptLogin(settings: ServerSettings, { logins }: SourceHost): Login | undefined {
+  const kept = settings.transport === "http" && !hasAuthorization(settings) &&
+    logins.read(settings.url) !== undefined;
+  return kept ? new Login(settings, logins) : undefined;
+}
+
+function hasAuthorization({ headers }: ServerSettings): boolean {
+  return Object.keys(headers).some((name) => name.toLowerCase() === "authorization");
+}
+
+/** A transport to a server over HTTP. Its `headers` are sent to its own origin only, and not for a login elsewhere. */
+export async function httpTransport(
+  settings: ServerSettings,
+  { user_agent }: SourceHost,
+  login: Login | undefined,
+): Promise<StreamableHTTPClientTransport> {
+  const { StreamableHTTPClientTransport: Transport } = await import("@modelcontextprotocol/client");
+  const url = new URL(settings.url);
+  const own = Object.entries(settings.headers);
+  return new Transport(url, {
+    requestInit: { headers: { "user-agent": user_agent, ...login ? {} : settings.headers } },
+    authProvider: login,
+    fetch: login === undefined ? boundedFetch : (to, init) => {
+      const headers = new Headers(init?.headers);
+      const { href } = new URL(to);
+      if (href === url.href) { for (const [name, value] of own) headers.set(name, value); }
+      // Codes, secrets and tokens of a login are in the bodies of its requests.
+      const redirect = href === url.href || init?.method !== "POST"
+        ? {}
+        : { redirect: "error" as const };
+      return boundedFetch(to, { ...init, headers, ...redirect });
+    },
+  });
 }
 
 /** Appends the details of a failure to an error message. */
@@ -184,12 +228,17 @@ const LEAST = 8;
  * client may quote the header that they are about.
  */
 export function concealer(
-  { headers, env }: Pick<ServerSettings, "headers" | "env">,
+  { headers, env, url }: Pick<ServerSettings, "headers" | "env" | "url">,
+  { logins }: Pick<SourceHost, "logins">,
 ): (text: string) => string {
-  const secrets = [...Object.entries(headers), ...Object.entries(env)]
+  const configured = [...Object.entries(headers), ...Object.entries(env)]
     .filter(([name]) => CREDENTIAL.test(name))
     .flatMap(([, value]) => [value, value.trim(), value.replace(/^\s*[a-z]+\s+/i, "").trim()])
-    .filter((value) => value.length >= LEAST)
-    .sort((a, b) => b.length - a.length);
-  return (text) => secrets.reduce((rest, secret) => rest.replaceAll(secret, "(hidden)"), text);
+    .filter((value) => value.length >= LEAST);
+  return (text) => {
+    const { access_token, refresh_token } = logins.read(url)?.tokens ?? {};
+    const secrets = [...configured, access_token, refresh_token].filter(Boolean)
+      .sort((a, b) => b.length - a.length);
+    return secrets.reduce((rest, secret) => rest.replaceAll(secret, "(hidden)"), text);
+  };
 }

@@ -61,7 +61,7 @@ export class Connection {
     this.settings = settings;
     this.#host = host;
     this.#probe_ms = probe_ms;
-    this.#conceal = concealer(settings);
+    this.#conceal = concealer(settings, host);
   }
 
   get state(): State {
@@ -123,10 +123,12 @@ export class Connection {
           this.#host,
           signal,
           {
-            changed: () => this.#listed = -Infinity,
-            elicit: (params, signal) => this.#elicit(params, signal),
+            events: {
+              changed: () => this.#listed = -Infinity,
+              elicit: (params, signal) => this.#elicit(params, signal),
+            },
+            probe_ms: this.#probe_ms,
           },
-          this.#probe_ms,
         );
         const { client } = opened;
         client.onclose = () => this.#lost(client);

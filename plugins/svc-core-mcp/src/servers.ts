@@ -1,5 +1,6 @@
 import type {
   ConfigView,
+  LoginDialog,
   SourceHost,
   ToolDefinition,
   ToolSource,
@@ -86,6 +87,24 @@ export class Servers implements ToolSource {
     }));
   }
 
+  async login(name: string, dialog: LoginDialog): Promise<boolean> {
+    const { logIn } = await import("./login.ts");
+    return await logIn(this.#http(name), this.#host, dialog);
+  }
+
+  async logout(name: string): Promise<boolean> {
+    const { url } = this.#http(name);
+    if (this.#host.logins.read(url) === undefined) return false;
+    await this.#host.logins.write(url, undefined);
+    return true;
+  }
+
+  #http(name: string): ServerSettings {
+    const settings = serverSettings(this.#host.config).get(name);
+    if (settings?.transport !== "http") throw new Error("it is no server over HTTP");
+    return settings;
+  }
+
   async close(): Promise<void> {
     await Promise.all(Array.from(this.#connections.values(), (each) => each.leave()));
     this.#connections.clear();
@@ -117,6 +136,8 @@ export interface ServerSettings {
   env: Record<string, string>;
   url: string;
   headers: Record<string, string>;
+  /** The client that is registered for svc at the authorization server; undefined: svc registers one. */
+  oauth: { client_id: string; client_secret?: string; port?: number } | undefined;
   prefix: string;
   /** Whether a program runs in the sandbox. */
   sandbox: boolean;
@@ -136,8 +157,9 @@ export function serverSettings(config: ConfigView): Map<string, ServerSettings> 
       args: entry.args ?? [],
       cwd: entry.cwd ?? undefined,
       env: entry.env ?? {},
-      url: entry.url ?? "",
+      url: URL.parse(entry.url ?? "")?.href ?? entry.url ?? "",
       headers: entry.headers ?? {},
+      oauth: entry.oauth,
       prefix: entry.prefix || entry.name,
       sandbox: entry.sandbox ?? true,
       timeout: entry.timeout ?? 60,

@@ -6,7 +6,7 @@ import { project } from "../../../tests/support/project.ts";
 import { toolContext } from "../../../tests/support/tool_context.ts";
 import { Connection } from "../src/connection.ts";
 import { serverSettings } from "../src/servers.ts";
-import { bad, imported, until } from "./support.ts";
+import { bad, imported, noLogins, until } from "./support.ts";
 
 Deno.test("an MCP server that exits at the probe is started again and initialized [4.3, 9]", async () => {
   await using at = await imported([bad("dies-at-probe")]);
@@ -61,6 +61,7 @@ Deno.test("the wait after a failed connection doubles, up to a minute", async ()
     now: () => now,
     sleep: () => Promise.reject(new Error("nothing sleeps")),
     warn() {},
+    logins: noLogins(),
   });
   for (; now < 200_000; now += 500) await connection.ready();
   const waits = tried.slice(1).map((each, n) => each - tried[n]!);
@@ -238,6 +239,7 @@ Deno.test("a thousand lost connections leave one process and no other resources"
     now: () => now,
     sleep: () => Promise.reject(new Error("nothing sleeps")),
     warn() {},
+    logins: noLogins(),
   });
   const { signal } = new AbortController();
   for (let round = 0; round < 1000; round++) {

@@ -5,7 +5,7 @@ import { commandLine } from "../../../tests/support/program.ts";
 import { noProcessesLeft } from "../../../tests/support/processes.ts";
 import { controlTools } from "../src/control_tools.ts";
 import { Servers } from "../src/servers.ts";
-import { bad, type Entry, fromNpm, type Imported, imported, until } from "./support.ts";
+import { bad, type Entry, fromNpm, type Imported, imported, noLogins, until } from "./support.ts";
 
 Deno.test("a slow server of the newest revision is starting, and its tools join the next prompt [4.3, 9]", async () => {
   await using at = await imported([]);
@@ -128,6 +128,7 @@ function slowServers(
     now: systemClock.now,
     sleep,
     warn: (message) => warnings.push(message),
+    logins: noLogins(),
   };
   return new Servers(host, 1);
 }

@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { Workspace } from "../../../src/engine/workspace.ts";
 import type { Clock } from "../../../src/platform/clock.ts";
-import type { ToolDefinition } from "../../../src/plugins/api.ts";
+import type { LoginStore, ToolDefinition } from "../../../src/plugins/api.ts";
 import { type Project, project } from "../../../tests/support/project.ts";
 import { toolContext } from "../../../tests/support/tool_context.ts";
 
@@ -46,6 +46,19 @@ export async function until(file: string, line: string): Promise<void> {
     if (text.split("\n").includes(line)) return;
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
+}
+
+/** Logins that are kept in memory. */
+export function noLogins(): LoginStore {
+  const logins = new Map<string, object>();
+  return {
+    read: (address) => logins.get(address),
+    // deno-lint-ignore require-await
+    async write(address, login) {
+      if (login === undefined) logins.delete(address);
+      else logins.set(address, login);
+    },
+  };
 }
 
 export type Entry = Record<string, unknown>;
