@@ -3,14 +3,19 @@ import { systemClock } from "../../src/platform/clock.ts";
 import type {
   ConfigView,
   LoginStore,
+  SourceHost,
   ToolArguments,
   ToolDefinition,
 } from "../../src/plugins/api.ts";
 import { Connection } from "../../plugins/svc-core-mcp/src/connection.ts";
+import { logIn } from "../../plugins/svc-core-mcp/src/login.ts";
+import type { ServerSettings } from "../../plugins/svc-core-mcp/src/servers.ts";
 import { toolContext } from "../support/tool_context.ts";
 
 const [url = ""] = Deno.args;
-const { toolCalls = [] } = JSON.parse(Deno.env.get("MCP_CONFORMANCE_CONTEXT") ?? "{}");
+const { toolCalls = [], client_id, client_secret } = JSON.parse(
+  Deno.env.get("MCP_CONFORMANCE_CONTEXT") ?? "{}",
+);
 const kept = new Map<string, object>();
 const logins: LoginStore = {
   read: (address) => kept.get(address),
@@ -20,10 +25,18 @@ const logins: LoginStore = {
     return Promise.resolve();
   },
 };
-const connection = new Connection({
+const settings: ServerSettings = {
   ...{ name: "suite", transport: "http", url, prefix: "suite", timeout: 20, sandbox: true },
-  ...{ command: "", args: [], cwd: undefined, env: {}, headers: {}, oauth: undefined },
-}, {
+  ...{
+    command: "",
+    args: [],
+    cwd: undefined,
+    env: {},
+    headers: {},
+    oauth: client_id ? { client_id, client_secret } : undefined,
+  },
+};
+const host: SourceHost = {
   config: {} as ConfigView,
   user_agent: "svc/test",
   start: () => Promise.reject(new Error("no program")),
@@ -31,10 +44,21 @@ const connection = new Connection({
   sleep: systemClock.sleep,
   warn: () => {},
   logins,
-});
-await connection.ready(true);
-if (connection.problem !== "") throw new Error(connection.problem);
+};
+const connection = new Connection(settings, host);
 const { signal } = new AbortController();
+await connection.ready(true);
+if (connection.problem.includes("svc mcp login")) {
+  // A person who agrees to everything.
+  await logIn(settings, host, {
+    show: async (address) => await (await fetch(address)).body?.cancel(),
+    pasted: (async function* () {})(),
+    remark: () => {},
+    signal,
+  });
+  await connection.ready(true);
+}
+if (connection.problem !== "") throw new Error(connection.problem);
 for (const tool of connection.tools) {
   const given = toolCalls.filter((call: { name: string }) => tool.name === `suite.${call.name}`);
   for (const { arguments: args } of given.length > 0 ? given : [{ arguments: sample(tool) }]) {
