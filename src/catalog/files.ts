@@ -1,6 +1,7 @@
 import { sep } from "node:path";
 import type { Paths } from "../platform/environment.ts";
 import { errorMessage, usageError } from "../platform/error.ts";
+import { isLink } from "../platform/files.ts";
 
 /** The layers that can be written. */
 export type Scope = "global" | "local";
@@ -66,14 +67,6 @@ export function checkInside(root: string, ...paths: string[]): void {
 function isBelow(root: string, real: string): boolean {
   const base = Deno.realPathSync(root);
   return real === base || real.startsWith(base.endsWith(sep) ? base : base + sep);
-}
-
-function isLink(path: string): boolean {
-  try {
-    return Deno.lstatSync(path).isSymlink;
-  } catch {
-    return false;
-  }
 }
 
 function leadsOut(path: string): Error {

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import type { Paths } from "../platform/environment.ts";
 import { errorMessage } from "../platform/error.ts";
+import { entriesOf, statIfExists } from "../platform/files.ts";
 import { readMarkdown, type Scope } from "./files.ts";
 
 /** A folder that holds skills as folders, and the root that their links must stay in. */
@@ -40,12 +41,9 @@ export interface FolderSkill {
 
 /** The names of the folders with a skill's file, in alphabetical order. */
 export function skillFolders(folder: string): string[] {
-  try {
-    return [...Deno.readDirSync(folder)].map(({ name }) => name)
-      .filter((name) => !name.startsWith(".") && isFile(join(folder, name, SKILL_FILE))).sort();
-  } catch {
-    return [];
-  }
+  const isSkill = (name: string) =>
+    !name.startsWith(".") && statIfExists(join(folder, name, SKILL_FILE))?.isFile === true;
+  return entriesOf(folder).map(({ name }) => name).filter(isSkill).sort();
 }
 
 /** The skills that are folders, in the format of agentskills.io. One that cannot be used is left out with a warning. */
@@ -161,26 +159,9 @@ export function skillProblems(folder: string, name: string): string[] {
   }
   if (body === "") problems.push("There is no text after the header.");
   for (const [, target = ""] of body.matchAll(/\]\((?!\w+:|#)([^)\s#]+)/g)) {
-    if (!isThere(join(folder, target))) {
+    if (statIfExists(join(folder, target)) === undefined) {
       problems.push(`It refers to ${target}, which is not there.`);
     }
   }
   return problems;
-}
-
-function isFile(path: string): boolean {
-  try {
-    return Deno.statSync(path).isFile;
-  } catch {
-    return false;
-  }
-}
-
-function isThere(path: string): boolean {
-  try {
-    Deno.statSync(path);
-    return true;
-  } catch {
-    return false;
-  }
 }

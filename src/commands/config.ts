@@ -5,7 +5,7 @@ import { CONFIG_KEYS, settingOf } from "../config/keys.ts";
 import type { Workspace } from "../engine/workspace.ts";
 import { openPaths, type Paths, userDirectory } from "../platform/environment.ts";
 import { errorMessage, usageError } from "../platform/error.ts";
-import { jsonOr } from "../platform/files.ts";
+import { jsonOr, statIfExists } from "../platform/files.ts";
 import { checkMode } from "../policy/settings.ts";
 import type { Trust } from "../policy/trust.ts";
 import { defineCommand, pathOption } from "./command.ts";
@@ -226,16 +226,8 @@ function changedPart(settings: Config, key: string, value: unknown): unknown {
 function check(paths: Paths, trust: Trust, io: Io): number {
   const { warnings } = Config.open(paths, trust.screen);
   const files = (["global", "local"] as const).map((scope) => configFile(paths, scope));
-  io.out(toJson({ files: files.filter(exists), warnings }, 2) + "\n");
+  io.out(toJson({ files: files.filter((file) => statIfExists(file)?.isFile), warnings }, 2) + "\n");
   return 0;
-}
-
-function exists(file: string): boolean {
-  try {
-    return Deno.statSync(file).isFile;
-  } catch {
-    return false;
-  }
 }
 
 /** The settings; undefined when a file is wrong, since a file with several errors is repaired one by one. */

@@ -3,7 +3,7 @@ import { followLog, tailLog } from "../fleet/logs.ts";
 import { systemClock } from "../platform/clock.ts";
 import { openPaths, userDirectory } from "../platform/environment.ts";
 import { nearest, usageError } from "../platform/error.ts";
-import { lstatIfExists } from "../platform/files.ts";
+import { entriesOf, lstatIfExists } from "../platform/files.ts";
 import { oneLine, stripControl } from "../platform/terminal.ts";
 import { defineCommand, pathOption } from "./command.ts";
 import { listText, printLists } from "./format.ts";
@@ -63,13 +63,9 @@ export const logs = defineCommand({
 
 /** The logs of a worktree, those of the fleet's agents among them. */
 export function logNames(state: string): string[] {
-  try {
-    return Array.from(Deno.readDirSync(join(state, "logs")))
-      .filter(({ name, isFile }) => isFile && name.endsWith(".log"))
-      .map(({ name }) => name.slice(0, -".log".length)).sort();
-  } catch {
-    return [];
-  }
+  return entriesOf(join(state, "logs"))
+    .filter(({ name, isFile }) => isFile && name.endsWith(".log"))
+    .map(({ name }) => name.slice(0, -".log".length)).sort();
 }
 
 const logFile = (state: string, name: string) => join(state, "logs", `${name}.log`);

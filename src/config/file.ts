@@ -7,7 +7,7 @@ import {
   printParseErrorCode,
 } from "jsonc-parser";
 import { errorMessage, SvcError, usageError, writeFailure } from "../platform/error.ts";
-import { withFileLock, writeFileAtomic } from "../platform/files.ts";
+import { isLink, withFileLock, writeFileAtomic } from "../platform/files.ts";
 import { isObject } from "./key_path.ts";
 
 const BOM = "\uFEFF";
@@ -72,14 +72,6 @@ function targetOf(path: string): string {
     return Deno.realPathSync(path);
   } catch {
     return path; // the file does not exist yet, or is a dangling link, which reading reports
-  }
-}
-
-function isLink(path: string): boolean {
-  try {
-    return Deno.lstatSync(path).isSymlink;
-  } catch {
-    return false;
   }
 }
 

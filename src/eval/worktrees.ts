@@ -1,5 +1,5 @@
 import { dirname, join } from "node:path";
-import { type HeldLock, removeTree, tryHold } from "../platform/files.ts";
+import { exists, type HeldLock, removeTree, tryHold } from "../platform/files.ts";
 
 const PREFIX = "svc-eval-";
 
@@ -53,14 +53,6 @@ function claimed(): { home: string; lock: HeldLock } {
     if (lock === undefined) continue;
     if (exists(path)) return { home, lock };
     lock.release();
-  }
-}
-
-function exists(path: string): boolean {
-  try {
-    return Deno.lstatSync(path).isFile;
-  } catch {
-    return false;
   }
 }
 

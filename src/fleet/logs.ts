@@ -1,4 +1,4 @@
-import { concat } from "../platform/files.ts";
+import { concat, statIfExists } from "../platform/files.ts";
 import type { Clock } from "../platform/clock.ts";
 import { stripControl } from "../platform/terminal.ts";
 
@@ -41,7 +41,10 @@ export async function followLog(
   const add = (bytes: Uint8Array) => {
     if (bytes.length > 0) show(decoder.decode(bytes, { stream: true }));
   };
-  let position: Position = { offset: statOf(path)?.size ?? 0, rotated: inodeOf(`${path}.1`) };
+  let position: Position = {
+    offset: statIfExists(path)?.size ?? 0,
+    rotated: statIfExists(`${path}.1`)?.ino ?? null,
+  };
   while (!signal.aborted) {
     position = catchUp(path, position, add);
     await clock.sleep(250, signal).catch(() => {});
@@ -50,12 +53,12 @@ export async function followLog(
 
 /** Reads the appended bytes. After a rotation, the rest of the rotated log comes first. */
 function catchUp(path: string, position: Position, add: (bytes: Uint8Array) => void): Position {
-  const rotated = inodeOf(`${path}.1`);
+  const rotated = statIfExists(`${path}.1`)?.ino ?? null;
   let { offset } = position;
   if (rotated !== position.rotated) {
     readFrom(`${path}.1`, offset, add);
     offset = 0;
-  } else if ((statOf(path)?.size ?? 0) < offset) {
+  } else if ((statIfExists(path)?.size ?? 0) < offset) {
     offset = 0; // another program truncated it
   }
   return { offset: offset + readFrom(path, offset, add), rotated };
@@ -85,7 +88,7 @@ function readFrom(path: string, offset: number, add: (bytes: Uint8Array) => void
 }
 
 function linesOf(path: string): string[] {
-  const size = statOf(path)?.size ?? 0;
+  const size = statIfExists(path)?.size ?? 0;
   const pieces: Uint8Array[] = [];
   const from = Math.max(0, size - TAIL);
   readFrom(path, from, (bytes) => void pieces.push(bytes));
@@ -93,16 +96,4 @@ function linesOf(path: string): string[] {
   const lines = text.split("\n");
   if (lines.at(-1) === "") lines.pop();
   return from > 0 ? lines.slice(1) : lines;
-}
-
-function statOf(path: string): Deno.FileInfo | undefined {
-  try {
-    return Deno.statSync(path);
-  } catch {
-    return undefined;
-  }
-}
-
-function inodeOf(path: string): number | null {
-  return statOf(path)?.ino ?? null;
 }

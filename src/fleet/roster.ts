@@ -7,7 +7,7 @@ import { appendItem, removeItem, replaceValue } from "../config/items.ts";
 import { type Opening, openingOf } from "../policy/openings.ts";
 import type { Trust } from "../policy/trust.ts";
 import { errorMessage, nearest, usageError } from "../platform/error.ts";
-import { fileStamp } from "../platform/files.ts";
+import { fileStamp, statIfExists } from "../platform/files.ts";
 
 /** Names of logs that svc itself writes. */
 const RESERVED = ["fleet", "jobs", "all"];
@@ -264,7 +264,7 @@ export function scanForAgents(worktree: string): string[] {
   return found;
 
   function visit(folder: string, depth: number): void {
-    if (depth > 0 && isFile(join(worktree, folder, ".svc", "config.json"))) {
+    if (depth > 0 && statIfExists(join(worktree, folder, ".svc", "config.json"))?.isFile) {
       found.push(folder);
       return;
     }
@@ -293,13 +293,5 @@ function foldersIn(folder: string): string[] {
   } catch (error) {
     if (error instanceof Deno.errors.PermissionDenied) return [];
     throw error;
-  }
-}
-
-function isFile(path: string): boolean {
-  try {
-    return Deno.statSync(path).isFile;
-  } catch {
-    return false;
   }
 }

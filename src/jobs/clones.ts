@@ -2,6 +2,7 @@ import { join } from "node:path";
 import type { Environment } from "../platform/environment.ts";
 import { SvcError, usageError } from "../platform/error.ts";
 import {
+  entriesOf,
   exists,
   type HeldLock,
   jsonOr,
@@ -217,7 +218,7 @@ async function create(repository: string, git: Git): Promise<void> {
 
 /** Removes the worktrees of processes that died. */
 function removeLeft(folder: string): void {
-  for (const { name } of entries(folder)) {
+  for (const { name } of entriesOf(folder)) {
     if (!name.endsWith(".lock")) continue;
     const path = join(folder, name.slice(0, -".lock".length));
     const lock = tryHold(`${path}.lock`);
@@ -234,7 +235,7 @@ function release(path: string, lock: HeldLock): void {
 
 /** Removes the clones that were used least recently, until all take at most `size` bytes. One in use stays. */
 async function evict(cache: string, size: number): Promise<void> {
-  const clones = entries(cache).filter(({ name }) => /^[0-9a-f]{24}$/.test(name)).map(
+  const clones = entriesOf(cache).filter(({ name }) => /^[0-9a-f]{24}$/.test(name)).map(
     ({ name }) => {
       const { used = 0, size = 0 } = jsonOr(
         readTextIfExists(join(cache, name, SIZE_FILE)) ?? "",
@@ -248,7 +249,7 @@ async function evict(cache: string, size: number): Promise<void> {
     if (total <= size) return;
     await withFileLock(path, () => {
       removeLeft(`${path}.work`);
-      if (entries(`${path}.work`).length > 0) return;
+      if (entriesOf(`${path}.work`).length > 0) return;
       removeTree(path);
       total -= own;
     });
@@ -257,7 +258,7 @@ async function evict(cache: string, size: number): Promise<void> {
 
 function sizeOf(folder: string): number {
   let bytes = 0;
-  for (const { name, isDirectory } of entries(folder)) {
+  for (const { name, isDirectory } of entriesOf(folder)) {
     const path = join(folder, name);
     bytes += isDirectory ? sizeOf(path) : fileSize(path);
   }
@@ -269,14 +270,6 @@ function fileSize(path: string): number {
     return Deno.lstatSync(path).size;
   } catch {
     return 0; // Git removes files meanwhile
-  }
-}
-
-function entries(folder: string): Deno.DirEntry[] {
-  try {
-    return [...Deno.readDirSync(folder)];
-  } catch {
-    return [];
   }
 }
 

@@ -2,6 +2,7 @@ import { resolve } from "node:path";
 import { NAME_RULE } from "../catalog/schema.ts";
 import { timestamp } from "../platform/clock.ts";
 import { usageError } from "../platform/error.ts";
+import { statIfExists } from "../platform/files.ts";
 import { checkSessionName } from "../sessions/names.ts";
 import { checkJob } from "./attempt.ts";
 import type { JobContext } from "./context.ts";
@@ -45,7 +46,9 @@ export async function createJob(
     readRepository(ref === "" ? url : `${url}#${ref}`, context.environment);
   }
   const path = file ?? resolve(worktree, defaultTaskFile(name));
-  if (isFolder(path)) throw usageError("task_file", `The task file ${path} is a folder.`);
+  if (statIfExists(path)?.isDirectory) {
+    throw usageError("task_file", `The task file ${path} is a folder.`);
+  }
   const now = clock.now();
   checkAhead(schedule, now);
   const job = jobSchema.parse({
@@ -72,12 +75,4 @@ function checkAhead({ at }: Schedule, now: number): void {
     `${JSON.stringify(at)} is past; it is ${new Date(now).toISOString().slice(0, 19)} UTC now.`,
     "A datetime without an offset is in UTC. To run a job now: svc jobs run.",
   );
-}
-
-function isFolder(path: string): boolean {
-  try {
-    return Deno.statSync(path).isDirectory;
-  } catch {
-    return false;
-  }
 }

@@ -1,7 +1,7 @@
 import { isAbsolute, join, resolve } from "node:path";
 import manifest from "../../deno.json" with { type: "json" };
 import { SvcError, usageError } from "./error.ts";
-import { lstatIfExists } from "./files.ts";
+import { entriesOf, lstatIfExists, statIfExists } from "./files.ts";
 
 /** The service's version (specification 9.1). */
 export const VERSION: string = manifest.version;
@@ -107,7 +107,7 @@ export function openPaths(path: string, user: string): Paths {
     );
   }
   const state = join(worktree, ".svc");
-  if (isFile(state)) {
+  if (statIfExists(state)?.isFile) {
     throw usageError(
       "no_worktree",
       `${state} is a file, and svc keeps its state in a directory of that name.`,
@@ -115,8 +115,10 @@ export function openPaths(path: string, user: string): Paths {
     );
   }
   checkLink(state, worktree);
-  for (const path of [...entries(state), ...entries(join(state, "memory"))]) {
-    checkLink(path, Deno.realPathSync(state));
+  for (const folder of [state, join(state, "memory")]) {
+    for (const { name } of entriesOf(folder)) {
+      checkLink(join(folder, name), Deno.realPathSync(state));
+    }
   }
   return { worktree, state, sessions: join(state, "sessions"), user };
 }
@@ -130,14 +132,6 @@ function checkLink(path: string, folder: string): void {
   );
 }
 
-function entries(folder: string): string[] {
-  try {
-    return Array.from(Deno.readDirSync(folder), ({ name }) => join(folder, name));
-  } catch {
-    return [];
-  }
-}
-
 /** Whether a path is a link to something outside a folder, or to nothing that exists. */
 function leadsOut(path: string, folder: string): boolean {
   if (lstatIfExists(path)?.isSymlink !== true) return false;
@@ -145,13 +139,5 @@ function leadsOut(path: string, folder: string): boolean {
     return !`${Deno.realPathSync(path)}/`.startsWith(folder === "/" ? folder : `${folder}/`);
   } catch {
     return true;
-  }
-}
-
-function isFile(path: string): boolean {
-  try {
-    return Deno.statSync(path).isFile;
-  } catch {
-    return false;
   }
 }

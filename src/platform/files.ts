@@ -23,6 +23,33 @@ export function lstatIfExists(path: string): Deno.FileInfo | undefined {
   }
 }
 
+/** Metadata of what a path leads to; undefined also for a broken link and a path that may not be looked up. */
+export function statIfExists(path: string): Deno.FileInfo | undefined {
+  try {
+    return Deno.statSync(path);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The entries of a folder; none when it cannot be read. */
+export function entriesOf(folder: string): Deno.DirEntry[] {
+  try {
+    return [...Deno.readDirSync(folder)];
+  } catch {
+    return [];
+  }
+}
+
+/** Whether a path is a symbolic link; false also for a path that may not be looked up. */
+export function isLink(path: string): boolean {
+  try {
+    return Deno.lstatSync(path).isSymlink;
+  } catch {
+    return false;
+  }
+}
+
 /** Whether a path exists; false also for a path that may not be looked up. */
 export function exists(path: string): boolean {
   try {

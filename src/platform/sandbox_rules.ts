@@ -1,5 +1,5 @@
 import { dirname, join, resolve } from "node:path";
-import { exists } from "./files.ts";
+import { entriesOf, exists } from "./files.ts";
 import { programNotFound, programRefused } from "./process.ts";
 
 /** What a confined command may do. All paths are absolute. */
@@ -163,7 +163,7 @@ function submodules(common: string): string[] {
   const found: string[] = [];
   const look = (folder: string) => {
     if (found.length >= MAX_SUBMODULES) return;
-    for (const { name, isDirectory } of entries(folder)) {
+    for (const { name, isDirectory } of entriesOf(folder)) {
       const path = join(folder, name);
       if (!isDirectory) continue;
       if (!exists(join(path, "HEAD"))) look(path); // a part of a submodule's name
@@ -183,21 +183,13 @@ const MAX_SUBMODULES = 200;
 function socketFolders(lookup: Lookup): string[] {
   const known = lookup.found("sockets");
   if (known !== undefined) return known;
-  const found = entries("/tmp")
+  const found = entriesOf("/tmp")
     .filter(({ name, isDirectory }) => isDirectory && SOCKET_FOLDER.test(name))
     .map(({ name }) => `/tmp/${name}`);
   return lookup.note("sockets", found, "/tmp");
 }
 
 const SOCKET_FOLDER = /^(ssh-|tmux-|screens?$|uscreens$|dbus-|keyring-|\.X11-unix$|\.ICE-unix$)/;
-
-function entries(folder: string): Deno.DirEntry[] {
-  try {
-    return [...Deno.readDirSync(folder)];
-  } catch {
-    return [];
-  }
-}
 
 /**
  * The folder with the configuration of the worktree's repository. A `.git` file names it for a linked
@@ -298,7 +290,7 @@ function without(folder: string, denied: string[]): string[] {
   if (denied.includes(folder)) return [];
   const prefix = folder === "/" ? "/" : `${folder}/`;
   if (!denied.some((path) => path.startsWith(prefix))) return [folder];
-  return entries(folder)
+  return entriesOf(folder)
     .filter(({ isSymlink }) => !isSymlink) // rules apply to the target of a link
     .flatMap(({ name }) => without(prefix + name, denied));
 }

@@ -1,6 +1,7 @@
 import { basename, dirname, extname, join, sep } from "node:path";
 import { pathToFileURL } from "node:url";
 import { errorMessage } from "../platform/error.ts";
+import { entriesOf, statIfExists } from "../platform/files.ts";
 import type { PluginModule } from "./api.ts";
 import { BUNDLED, type BundledPlugin } from "./bundled.ts";
 import {
@@ -117,16 +118,12 @@ export const REPLACED = ".replaced-";
 
 /** The entries of a root, sorted so that the loading order does not depend on the file system. */
 function entries(root: string): string[] {
-  try {
-    const names = [...Deno.readDirSync(root)].map((entry) => entry.name);
-    // An update that was killed between its two renames has left the former plugin under this name.
-    const former = names.filter((name) =>
-      name.startsWith(REPLACED) && !names.includes(name.slice(REPLACED.length))
-    );
-    return [...names.filter((name) => !name.startsWith(".")), ...former].sort();
-  } catch {
-    return []; // no such folder, or no permission to read it
-  }
+  const names = entriesOf(root).map(({ name }) => name);
+  // An update that was killed between its two renames has left the former plugin under this name.
+  const former = names.filter((name) =>
+    name.startsWith(REPLACED) && !names.includes(name.slice(REPLACED.length))
+  );
+  return [...names.filter((name) => !name.startsWith(".")), ...former].sort();
 }
 
 const SCRIPTS = [".ts", ".js", ".mjs"];
@@ -217,11 +214,3 @@ function failed(info: PluginInfo, reason: string): Candidate {
 }
 
 const never = () => Promise.reject(new Error("the plugin has no module that could be imported"));
-
-function statIfExists(path: string): Deno.FileInfo | undefined {
-  try {
-    return Deno.statSync(path);
-  } catch {
-    return undefined; // a broken link, or no permission
-  }
-}

@@ -1,6 +1,7 @@
 import { join, sep } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { errorMessage } from "../platform/error.ts";
+import { statIfExists } from "../platform/files.ts";
 
 /** An external plugin whose modules were imported. */
 export interface PluginModules {
@@ -68,7 +69,9 @@ async function hookPackages(): Promise<void> {
       const importer = name === undefined ? undefined : pluginOf(parentURL);
       if (importer === undefined) return next(specifier);
       const module = join(importer.folder, "node_modules", name!, "index.js");
-      if (isFile(module)) return { url: pathToFileURL(module).href, shortCircuit: true };
+      if (statIfExists(module)?.isFile) {
+        return { url: pathToFileURL(module).href, shortCircuit: true };
+      }
       throw new Error(
         `requires ${name}; install it with: svc plugins update ${importer.plugin} --deps`,
       );
@@ -119,13 +122,5 @@ function codeOf(error: unknown): unknown {
     return (error as { code?: unknown } | null)?.code;
   } catch {
     return undefined;
-  }
-}
-
-function isFile(path: string): boolean {
-  try {
-    return Deno.statSync(path).isFile;
-  } catch {
-    return false;
   }
 }

@@ -2,6 +2,7 @@ import { basename, join } from "node:path";
 import type { Environment, Paths } from "../platform/environment.ts";
 import { errorMessage, usageError } from "../platform/error.ts";
 import {
+  entriesOf,
   exists,
   jsonOr,
   readTextIfExists,
@@ -317,11 +318,5 @@ function markerOf({ state }: Paths): Marker | undefined {
 function hasOwnState({ state, sessions }: Paths): boolean {
   if (exists(join(state, "jobs.json")) || exists(join(state, "asks.json"))) return true;
   const folders = [sessions, ...["runs", "memory", "usage"].map((name) => join(state, name))];
-  return folders.some((folder) => {
-    try {
-      return [...Deno.readDirSync(folder)].some(({ name }) => !name.startsWith("."));
-    } catch {
-      return false;
-    }
-  });
+  return folders.some((folder) => entriesOf(folder).some(({ name }) => !name.startsWith(".")));
 }

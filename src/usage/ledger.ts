@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { type Clock, systemClock } from "../platform/clock.ts";
 import { errorMessage } from "../platform/error.ts";
 import {
+  entriesOf,
   lstatIfExists,
   makeFolder,
   readAt,
@@ -221,12 +222,8 @@ export class Ledger {
 
   /** The days that have a file, in order. */
   days(): string[] {
-    try {
-      return Array.from(Deno.readDirSync(this.directory), ({ name }) => name)
-        .flatMap((name) => /^(\d{4}-\d\d-\d\d)\.jsonl$/.exec(name)?.[1] ?? []).sort();
-    } catch {
-      return [];
-    }
+    return entriesOf(this.directory)
+      .flatMap(({ name }) => /^(\d{4}-\d\d-\d\d)\.jsonl$/.exec(name)?.[1] ?? []).sort();
   }
 
   /** Removes what is older than `usage.keep_days`, on the first request of a day, and what killed processes left. */

@@ -4,6 +4,7 @@ import { BUNDLED_PLUGINS, OPTIONAL_PLUGINS } from "../../config/keys.ts";
 import type { Workspace } from "../../engine/workspace.ts";
 import { VERSION } from "../../platform/environment.ts";
 import { nearest, SvcError, usageError } from "../../platform/error.ts";
+import { statIfExists } from "../../platform/files.ts";
 import { discoverPlugins, type PluginInfo, UNTRUSTED } from "../../plugins/discovery.ts";
 import {
   addPackages,
@@ -97,7 +98,7 @@ async function updateOne(
       source,
       root,
       version: VERSION,
-      deps: deps || hasPackages(path), // installed packages are kept
+      deps: deps || statIfExists(`${path}/node_modules`)?.isDirectory === true, // installed packages are kept
       signal,
       replaces: name,
     }));
@@ -140,14 +141,6 @@ async function settle({ workspace, io }: PluginsContext, names: string[]): Promi
 /** Prints what is fetched on a terminal, since it can take long. */
 function noteFetching(source: string, io: Io): void {
   if (io.isTerminal("error")) io.note(`Fetching ${source} ...`);
-}
-
-function hasPackages(path: string): boolean {
-  try {
-    return Deno.statSync(`${path}/node_modules`).isDirectory;
-  } catch {
-    return false;
-  }
 }
 
 async function cancellable<T>(

@@ -268,7 +268,9 @@ export async function testPlugins(
     io.out(stripControl(`${name}: ${status}: ${shown}`).replace(/\s+/g, " ") + "\n");
     if (status !== "loaded") code = 1;
     const trusted = origin !== "local" || workspace.discovery.trusts(plugin);
-    const files = origin === "bundled" || !trusted || !isFolder(path) ? [] : testFiles(path);
+    const files = origin === "bundled" || !trusted || !Deno.statSync(path).isDirectory
+      ? []
+      : testFiles(path);
     if (files.length === 0 || status === "incompatible") continue;
     const packages = manifest.requires.map((each) => readRequirement(each).name);
     const interrupt = io.onInterrupt();
@@ -282,8 +284,4 @@ export async function testPlugins(
     }
   }
   return code;
-}
-
-function isFolder(path: string): boolean {
-  return Deno.statSync(path).isDirectory;
 }

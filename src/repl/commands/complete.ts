@@ -1,6 +1,7 @@
 import { join, resolve } from "node:path";
 import { completions } from "../../commands/help.ts";
 import { lookUp, type NameKind, namesOf } from "../../commands/names.ts";
+import { entriesOf } from "../../platform/files.ts";
 import { oneLine } from "../../platform/terminal.ts";
 import { EVERYTHING } from "../conversation.ts";
 import { STEPS } from "../focus.ts";
@@ -90,16 +91,13 @@ function files(typed: string, at: number, { workspace }: Shell): Completion {
 }
 
 function entries(path: string, start: string): string[] {
-  const found: string[] = [];
-  try {
-    for (const { name, isDirectory } of Deno.readDirSync(path)) {
-      const hidden = name.startsWith(".") && !start.startsWith(".");
-      // Names with blanks or control characters would need quoting.
-      if (hidden || !name.startsWith(start) || /[\s\p{Cc}]/u.test(name)) continue;
-      found.push(isDirectory ? `${name}/` : name);
-    }
-  } catch {
-    return []; // missing, or not readable
-  }
-  return found.sort().slice(0, MOST);
+  const found = entriesOf(path).filter(({ name }) => {
+    const hidden = name.startsWith(".") && !start.startsWith(".");
+    // Names with blanks or control characters would need quoting.
+    return !hidden && name.startsWith(start) && !/[\s\p{Cc}]/u.test(name);
+  });
+  return found.map(({ name, isDirectory }) => isDirectory ? `${name}/` : name).sort().slice(
+    0,
+    MOST,
+  );
 }
