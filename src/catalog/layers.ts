@@ -1,10 +1,10 @@
 import { join } from "node:path";
 import { checkAgainst, type Problem } from "../config/check.ts";
 import { parseSettings, readConfigFile } from "../config/file.ts";
-import { isObject, merge } from "../config/key_path.ts";
+import { merge } from "../config/key_path.ts";
 import type { Paths } from "../platform/environment.ts";
 import { errorMessage, nearest, usageError } from "../platform/error.ts";
-import { fileStamp } from "../platform/files.ts";
+import { fileStamp, isObject } from "../platform/files.ts";
 import type { PluginInfo } from "../plugins/discovery.ts";
 import type { CatalogEntry, Registered } from "../plugins/hooks.ts";
 import { BUNDLED_ROLES, BUNDLED_TEAMS } from "./bundled.ts";

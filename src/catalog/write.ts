@@ -1,9 +1,8 @@
 import { applyEdits, modify } from "jsonc-parser";
 import { join } from "node:path";
 import { changeConfigFile, parseSettings } from "../config/file.ts";
-import { isObject } from "../config/key_path.ts";
 import { SvcError, usageError, writeFailure } from "../platform/error.ts";
-import { readTextIfExists, withFileLock, writeFileAtomic } from "../platform/files.ts";
+import { isObject, readTextIfExists, withFileLock, writeFileAtomic } from "../platform/files.ts";
 import { checkInside, type LayerFolder, type Scope } from "./files.ts";
 import { acceptEntry } from "./layers.ts";
 import { fieldNames, isCatalogName, type Kind, NAME_RULE, type RawEntry } from "./schema.ts";

@@ -1,11 +1,11 @@
 import { Config, configFile, type ConfigScope } from "../config/config.ts";
 import { setInFile, unsetInFile } from "../config/edit.ts";
-import { findKey, groupKeys, isObject, unknownKey } from "../config/key_path.ts";
+import { findKey, groupKeys, unknownKey } from "../config/key_path.ts";
 import { CONFIG_KEYS, settingOf } from "../config/keys.ts";
 import type { Workspace } from "../engine/workspace.ts";
 import { openPaths, type Paths, userDirectory } from "../platform/environment.ts";
 import { errorMessage, usageError } from "../platform/error.ts";
-import { jsonOr, statIfExists } from "../platform/files.ts";
+import { isObject, jsonOr, statIfExists } from "../platform/files.ts";
 import { checkMode } from "../policy/settings.ts";
 import type { Trust } from "../policy/trust.ts";
 import { defineCommand, pathOption } from "./command.ts";

@@ -1,6 +1,7 @@
 import { BUNDLED_PLUGINS, type ConfigKey, SETTINGS } from "../config/keys.ts";
-import { groupKeys, isObject, nest } from "../config/key_path.ts";
+import { groupKeys, nest } from "../config/key_path.ts";
 import { migratePlugins, takeLegacyPlugins } from "../config/layer.ts";
+import { isObject } from "../platform/files.ts";
 import { secretValues } from "../platform/secrets.ts";
 
 /** The fields of an entry of the earlier implementation. */

@@ -1,9 +1,8 @@
 import { dirname, isAbsolute, join, relative } from "node:path";
 import type { Scope } from "../catalog/files.ts";
 import { jsonFault } from "../config/file.ts";
-import { isObject } from "../config/key_path.ts";
 import { errorMessage } from "../platform/error.ts";
-import { lstatIfExists } from "../platform/files.ts";
+import { isObject, lstatIfExists } from "../platform/files.ts";
 
 /** One thing that was found, and what becomes of it. */
 export interface Item {

@@ -1,6 +1,7 @@
 import type * as z from "zod/mini";
 import { type SvcError, usageError } from "../platform/error.ts";
-import { isObject, type KeyPath, nest, unknownKey, within } from "./key_path.ts";
+import { isObject } from "../platform/files.ts";
+import { type KeyPath, nest, unknownKey, within } from "./key_path.ts";
 import { type ConfigKey, settingOf } from "./keys.ts";
 
 /** A wrong value. */

@@ -1,9 +1,10 @@
 import { findNodeAtLocation, getNodeValue, type Node } from "jsonc-parser";
 import { usageError } from "../platform/error.ts";
+import { isObject } from "../platform/files.ts";
 import { acceptNew } from "./check.ts";
 import { changeConfigFile, parseObject, readConfigFile } from "./file.ts";
 import { appendItem, insertItem, removeItem, replaceValue } from "./items.ts";
-import { findKey, isObject, type KeyPath, namesIn, unknownKey, within } from "./key_path.ts";
+import { findKey, type KeyPath, namesIn, unknownKey, within } from "./key_path.ts";
 
 /**
  * Writes one setting into a configuration file, which is created when it is missing. Other settings of the

@@ -7,8 +7,7 @@ import {
   printParseErrorCode,
 } from "jsonc-parser";
 import { errorMessage, SvcError, usageError, writeFailure } from "../platform/error.ts";
-import { isLink, withFileLock, writeFileAtomic } from "../platform/files.ts";
-import { isObject } from "./key_path.ts";
+import { isLink, isObject, withFileLock, writeFileAtomic } from "../platform/files.ts";
 
 const BOM = "\uFEFF";
 

@@ -1,5 +1,5 @@
 import * as z from "zod/mini";
-import { isObject } from "./key_path.ts";
+import { isObject } from "../platform/files.ts";
 import { CONFIG_KEYS, settingOf } from "./keys.ts";
 
 /** As much of JSON Schema as the settings use. */

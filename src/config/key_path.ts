@@ -1,4 +1,5 @@
 import { nearest, type SvcError, usageError } from "../platform/error.ts";
+import { isObject } from "../platform/files.ts";
 import { CONFIG_KEYS, type ConfigKey, fieldNames, settingOf, SETTINGS } from "./keys.ts";
 
 /** A setting, or a path inside an object setting. */
@@ -105,10 +106,6 @@ export const API_KEY_HINT = "Store the key of a provider with: svc connect";
 /** Names with a special meaning in JavaScript; they are no names of settings. */
 export function isReserved(name: string): boolean {
   return name === "__proto__" || name === "constructor" || name === "prototype";
-}
-
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /**

@@ -1,15 +1,8 @@
 import { usageError } from "../platform/error.ts";
+import { isObject } from "../platform/files.ts";
 import { checkValue, mustBe, wrongValue } from "./check.ts";
 import { parseSettings, readConfigFile } from "./file.ts";
-import {
-  API_KEY,
-  API_KEY_HINT,
-  groupKeys,
-  isApiKey,
-  isObject,
-  nearestKey,
-  nest,
-} from "./key_path.ts";
+import { API_KEY, API_KEY_HINT, groupKeys, isApiKey, nearestKey, nest } from "./key_path.ts";
 import { BUNDLED_PLUGINS, type ConfigKey, settingOf, SETTINGS } from "./keys.ts";
 
 /** The checked settings of one configuration file. */

@@ -80,6 +80,11 @@ export function jsonOr(text: string, otherwise: unknown): any {
   }
 }
 
+/** Whether a JSON value is an object: no list, not null. */
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
 /** Characters of a piece of JSON: few, so that its memory is soon free. */
 const PIECE = 32 * 1024;
 

@@ -1,7 +1,8 @@
 import { join, relative } from "node:path";
 import type { LocalEntry } from "../catalog/layers.ts";
-import { isObject, isReserved, merge } from "../config/key_path.ts";
+import { isReserved, merge } from "../config/key_path.ts";
 import { type ComparedKey, type ConfigKey, type ConfigValues, settingOf } from "../config/keys.ts";
+import { isObject } from "../platform/files.ts";
 import type { Action, ConfigView } from "../plugins/api.ts";
 import { BUNDLED } from "../plugins/bundled.ts";
 import { actionOf, FOLLOWS } from "./policy.ts";

@@ -1,9 +1,8 @@
 import { join } from "node:path";
-import { isObject } from "../config/key_path.ts";
 import type { ConfigKey } from "../config/keys.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Environment, Paths } from "../platform/environment.ts";
-import { exists, fileStamp } from "../platform/files.ts";
+import { exists, fileStamp, isObject } from "../platform/files.ts";
 import { RegistryFile } from "../platform/registry_file.ts";
 import type { ConfigView } from "../plugins/api.ts";
 import { BACKEND, list, type Opening, plainly, type Screened, screenSettings } from "./openings.ts";

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import * as z from "zod/mini";
 import { type Clock, timestamp } from "../platform/clock.ts";
 import { usageError } from "../platform/error.ts";
-import { fileStamp } from "../platform/files.ts";
+import { fileStamp, isObject } from "../platform/files.ts";
 import { RegistryFile } from "../platform/registry_file.ts";
 
 const connection = z.object({
@@ -119,7 +119,5 @@ export function isRecent(last_used: string, clock: Clock): boolean {
 
 /** The fields of a JSON object, none for any other value. */
 function entries(value: unknown): Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value)
-    ? value as Record<string, unknown>
-    : {};
+  return isObject(value) ? value : {};
 }

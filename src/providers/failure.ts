@@ -1,5 +1,5 @@
 import { errorMessage, SvcError } from "../platform/error.ts";
-import { jsonOr } from "../platform/files.ts";
+import { isObject, jsonOr } from "../platform/files.ts";
 import { stripControl } from "../platform/terminal.ts";
 import { type ErrorReport, type FailureFacts, refusalFacts } from "./refusal.ts";
 
@@ -206,9 +206,7 @@ function string(value: unknown): string {
 }
 
 function record(value: unknown): Record<string, unknown> | undefined {
-  return typeof value === "object" && value !== null && !Array.isArray(value)
-    ? value as Record<string, unknown>
-    : undefined;
+  return isObject(value) ? value : undefined;
 }
 
 function hostOf(url: string): string {

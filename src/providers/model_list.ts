@@ -1,4 +1,4 @@
-import { jsonOr } from "../platform/files.ts";
+import { isObject, jsonOr } from "../platform/files.ts";
 import { stripControl } from "../platform/terminal.ts";
 import { BackendError, type Peer, statusFailure } from "./failure.ts";
 import { type HttpAnswer, isOk, readText } from "./http.ts";
@@ -80,7 +80,7 @@ function* numbers(value: unknown, path = ""): Generator<[path: string, value: nu
   else if (typeof value === "string") {
     const size = /^num_ctx\s+(\d+)$/m.exec(value)?.[1];
     if (size !== undefined) yield ["num_ctx", Number(size)];
-  } else if (typeof value === "object" && value !== null && !Array.isArray(value)) {
+  } else if (isObject(value)) {
     for (const [key, each] of Object.entries(value)) {
       yield* numbers(each, path === "" ? key : `${path}.${key}`);
     }

@@ -1,3 +1,4 @@
+import { isObject } from "../platform/files.ts";
 import type { ChatMessage, WireTool } from "../plugins/api.ts";
 import type { BackendError } from "./failure.ts";
 
@@ -139,11 +140,11 @@ export class SchemaKeywords {
 
   #without(schema: unknown): unknown {
     if (Array.isArray(schema)) return schema.map((each) => this.#without(each));
-    if (!isSchema(schema)) return schema;
+    if (!isObject(schema)) return schema;
     const kept = Object.entries(schema).filter(([key]) => !this.#refused.has(key));
     return Object.fromEntries(kept.map(([key, value]) => {
       if (DATA.has(key)) return [key, value];
-      if (!BY_NAME.has(key) || !isSchema(value)) return [key, this.#without(value)];
+      if (!BY_NAME.has(key) || !isObject(value)) return [key, this.#without(value)];
       const named = Object.entries(value).map(([name, each]) => [name, this.#without(each)]);
       return [key, Object.fromEntries(named)];
     }));
@@ -170,10 +171,6 @@ function named(keyword: string, message: string): boolean {
   const word = keyword.replace("$", "\\$");
   const common = /^[a-z]+$/.test(keyword);
   return RegExp(common ? `["'\`]${word}\\\\?["'\`]` : `(?<![\\w$])${word}(?!\\w)`).test(message);
-}
-
-function isSchema(value: unknown): value is Schema {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /**

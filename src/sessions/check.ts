@@ -1,3 +1,4 @@
+import { isObject } from "../platform/files.ts";
 import type { Part, SessionDocument, Turn } from "./schema.ts";
 
 /** The result of a check: a document, one in an old format (2.1), or a broken one. */
@@ -164,8 +165,4 @@ function isOptionalInteger(value: unknown): boolean {
 
 function isOptionalText(value: unknown): boolean {
   return value === undefined || typeof value === "string";
-}
-
-function isObject(value: unknown): value is Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

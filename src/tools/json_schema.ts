@@ -1,5 +1,6 @@
 import { type OutputUnit, type Schema, Validator } from "@cfworker/json-schema";
 import { errorMessage, SvcError, usageError } from "../platform/error.ts";
+import { isObject } from "../platform/files.ts";
 
 /** Objections that the model is told at most, and characters of one. */
 const MOST = 5;
@@ -83,8 +84,6 @@ export function schemaFault(schema: Record<string, unknown>): string {
 }
 
 const TYPES = ["array", "boolean", "integer", "null", "number", "object", "string"];
-const isObject = (value: unknown) =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 const isText = (value: unknown) => typeof value === "string";
 const isList = (value: unknown, each: (item: unknown) => boolean, least = 0) =>
   Array.isArray(value) && value.length >= least && value.every(each);

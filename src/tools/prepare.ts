@@ -1,5 +1,5 @@
 import { errorMessage } from "../platform/error.ts";
-import { jsonOr } from "../platform/files.ts";
+import { isObject, jsonOr } from "../platform/files.ts";
 import { stripControl } from "../platform/terminal.ts";
 import type { ToolArguments, ToolDefinition } from "../plugins/api.ts";
 import { CONFIG_PARAMETER, type ToolRegistry } from "./registry.ts";
@@ -191,10 +191,6 @@ function usage(tool: ToolDefinition): string {
   return `Parameters: ${list.join(", ")}${open ? ", and others" : ""}.`;
 }
 
-function isObject(value: unknown): value is ToolArguments {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 function kind(value: unknown): string {
   return value === null ? "null" : Array.isArray(value) ? "an array" : `a ${typeof value}`;
 }
@@ -234,7 +230,7 @@ function matches(value: unknown, type: string): boolean {
     case "number":
       return Number.isFinite(value);
     case "object":
-      return typeof value === "object" && value !== null && !Array.isArray(value);
+      return isObject(value);
     case "null":
       return value === null;
     case "string":

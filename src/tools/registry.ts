@@ -1,4 +1,5 @@
 import { SvcError } from "../platform/error.ts";
+import { isObject } from "../platform/files.ts";
 import { stripControl } from "../platform/terminal.ts";
 import type {
   ParameterSchema,
@@ -200,10 +201,6 @@ function flaw(tool: ToolDefinition): string {
   const shadowed = Object.keys(tool.param_aliases ?? {}).find(declared);
   if (shadowed !== undefined) return `"${shadowed}" is both a parameter and an alias of one`;
   return "";
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function clash(name: string, tool: ToolDefinition, owner: string, taken: Entry): SvcError {
