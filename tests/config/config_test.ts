@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { Config, ConfigKey } from "../../src/config/config.ts";
 import type { ConfigValues } from "../../src/config/keys.ts";
-import { isObject } from "../../src/config/key_path.ts";
+import { isObject } from "../../src/platform/files.ts";
 import { BUNDLED_PLUGINS, CONFIG_KEYS, settingOf, SETTINGS } from "../../src/config/keys.ts";
 import type { ConfigView } from "../../src/plugins/api.ts";
 import { scratch } from "./support.ts";

@@ -13,6 +13,7 @@ const PROPERTIES = (configJsonSchema() as { properties: Record<string, Schema> }
 interface Schema {
   type?: string;
   enum?: unknown[];
+  const?: unknown;
   anyOf?: Schema[];
   items?: Schema;
   minLength?: number;
@@ -22,9 +23,11 @@ interface Schema {
   required?: string[];
   properties?: Record<string, Schema>;
   patternProperties?: Record<string, Schema>;
+  propertyNames?: Schema;
 }
 
 function value(schema: Schema): fc.Arbitrary<unknown> {
+  if (schema.const !== undefined) return fc.constant(schema.const);
   if (schema.enum) return fc.constantFrom(...schema.enum);
   if (schema.anyOf) return fc.oneof(...schema.anyOf.map((one) => value(one)));
   switch (schema.type) {
@@ -64,9 +67,11 @@ function object(schema: Schema): fc.Arbitrary<unknown> {
     );
   if (any === undefined) return fields;
   // Names are not empty and have no dot, which would separate names.
-  const name = fc.stringMatching(/^[a-z][a-z0-9_-]{0,8}$/).filter((name) =>
-    !["constructor", "prototype", "bash_allow"].includes(name)
-  );
+  const name = schema.propertyNames?.enum
+    ? fc.constantFrom(...schema.propertyNames.enum)
+    : fc.stringMatching(/^[a-z][a-z0-9_-]{0,8}$/).filter((name) =>
+      !["constructor", "prototype", "bash_allow"].includes(name)
+    );
   const free = fc.dictionary(name, value(any[1]), { maxKeys: 4, noNullPrototype: true });
   return fc.tuple(fields, free).map(([a, b]) => ({ ...a, ...b }));
 }
