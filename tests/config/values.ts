@@ -23,7 +23,7 @@ interface Schema {
   required?: string[];
   properties?: Record<string, Schema>;
   patternProperties?: Record<string, Schema>;
-  propertyNames?: Schema;
+  propertyNames?: { enum?: string[] };
 }
 
 function value(schema: Schema): fc.Arbitrary<unknown> {

@@ -3,7 +3,8 @@ import { join } from "node:path";
 import { jobContext } from "../../src/jobs/context.ts";
 import { say, usage } from "../support/backend.ts";
 import { formToken, signIn, submit, visit } from "../server/console.ts";
-import { eventually, server, type TestServer } from "../server/support.ts";
+import { server, type TestServer } from "../server/support.ts";
+import { until } from "../support/processes.ts";
 import { withFleet, world } from "./world.ts";
 
 /** The text of a page, without its markup. */
@@ -37,7 +38,7 @@ Deno.test("Last night has every run since a time with its proof, cost, changes a
 Deno.test("Last night has the runs that the server accepted from clients", async () => {
   await using at = await server([say("It is done.", usage(100, 20))]);
   const { body } = await at.post("/runs", { prompt: "Tidy the attic" });
-  await eventually(async () => (await at.get(`/runs/${body.id}`)).body.state === "done");
+  await until(async () => (await at.get(`/runs/${body.id}`)).body.state === "done");
   const text = await textOf(at, "/console/night", await signIn(at));
   assert.match(text, /Tidy the attic ended ok, not checked .* 120 tokens Session/);
 });
@@ -83,7 +84,7 @@ Deno.test("the gates of a job are buttons, for those who may operate it", async 
   assert.equal((await press("changelog", "run")).status, 409);
   await press("changelog", "enable");
   await press("changelog", "run");
-  await eventually(() => register.history("changelog").length === 1);
+  await until(() => register.history("changelog").length === 1);
   await press("changelog", "reject");
   assert.equal(register.need("changelog").status, "proposed");
   assert.equal((await press("changelog", "explode")).status, 400);
@@ -132,7 +133,7 @@ Deno.test("the page Fleet has the agents, their logs and questions, and talks to
   assert.match(await textOf(at, "/console/fleet/crawler", cookie), /crashed disabled/);
   const sent = await send("notes/chat", { prompt: "Do all notes have a title?" });
   assert.deepEqual([sent.status, sent.headers.get("location")], [303, "/console/fleet/notes"]);
-  await eventually(async () =>
+  await until(async () =>
     /Do all notes have a title\? All 12 notes have a title now\./
       .test(await textOf(at, "/console/fleet/notes", cookie))
   );

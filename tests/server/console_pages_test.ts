@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import type { SessionDocument, Turn } from "../../src/sessions/schema.ts";
 import { calls, hang, say } from "../support/backend.ts";
+import { until } from "../support/processes.ts";
 import { formToken, signIn, submit, visit } from "./console.ts";
-import { eventually, server, type TestServer } from "./support.ts";
+import { server, type TestServer } from "./support.ts";
 
 const STAMP = "2026-01-22T01:02:03.000Z";
 
@@ -348,21 +349,21 @@ Deno.test("a session page shows what a run writes before it is in the log", asyn
   const { body } = await at.post("/runs", { prompt: "begin", session: "s" });
   const cookie = await signIn(at);
   await at.backend.arrived(1);
-  await eventually(async () =>
+  await until(async () =>
     (await visit(at, "/console/sessions/s", cookie)).text.includes("&lt;b&gt;half")
   );
   assert.equal((await at.post(`/runs/${body.id}/cancel`, "")).status, 200);
 });
 
 Deno.test("a session page and the events of a run show what a command prints while it runs", async () => {
-  const until = (file: string) => `until [ -e ${file} ]; do sleep 0.05; done`;
-  const command = `echo '<b>half'; ${until("a")}; echo more; ${until("b")}`;
+  const waitFor = (file: string) => `until [ -e ${file} ]; do sleep 0.05; done`;
+  const command = `echo '<b>half'; ${waitFor("a")}; echo more; ${waitFor("b")}`;
   await using at = await server([calls([["run_command", { command }]]), say("done")], {
     config: { tool_permission: { bash: "allow" } },
   });
   const { body } = await at.post("/runs", { prompt: "begin", session: "s" });
   const cookie = await signIn(at);
-  await eventually(async () =>
+  await until(async () =>
     (await visit(at, "/console/sessions/s", cookie)).text.includes("&lt;b&gt;half\n</pre>")
   );
   const { worktree } = at.workspace.paths;

@@ -4,7 +4,8 @@ import { createJob } from "../../src/jobs/create.ts";
 import { moveGate } from "../../src/jobs/transitions.ts";
 import { HookSecrets } from "../../src/server/hooks.ts";
 import { needs } from "../support/needs.ts";
-import { eventually, server } from "./support.ts";
+import { until } from "../support/processes.ts";
+import { server } from "./support.ts";
 
 const present = ["curl", "openssl", "bash"].every((program) => {
   try {
@@ -59,6 +60,6 @@ Deno.test({
     const [hook] = await examples("Hooks");
     const HOOK_SECRET = await new HookSecrets(at.workspace).make("nightly");
     const { id } = JSON.parse(await shell(hook!, url, { HOOK_SECRET }));
-    await eventually(async () => (await at.get(`/runs/${id}`)).body.state === "done");
+    await until(async () => (await at.get(`/runs/${id}`)).body.state === "done");
   },
 });

@@ -5,7 +5,8 @@ import { createJob } from "../../src/jobs/create.ts";
 import { moveGate } from "../../src/jobs/transitions.ts";
 import { HookSecrets } from "../../src/server/hooks.ts";
 import { hang, type Reply, say } from "../support/backend.ts";
-import { eventually, server, type TestServer } from "./support.ts";
+import { until } from "../support/processes.ts";
+import { server, type TestServer } from "./support.ts";
 
 /** A server with the approved job `nightly`, and the secret of its hook. */
 async function hooked(
@@ -45,7 +46,7 @@ function deliver(
 // deno-lint-ignore no-explicit-any
 async function ended(at: TestServer, id: string): Promise<any> {
   let run;
-  await eventually(async () => {
+  await until(async () => {
     ({ body: run } = await at.get(`/runs/${id}`));
     return run.ended_at !== "";
   });
@@ -128,7 +129,7 @@ Deno.test("a hook approves nothing: it is refused before the job is approved, an
   await context.register.change("nightly", () => ({ set: { approval_pending: false } }));
   const { status, body: { id } } = await deliver(at, "1", { secret });
   assert.equal(status, 202);
-  await eventually(async () => (await at.get(`/runs/${id}`)).body.state === "waiting");
+  await until(async () => (await at.get(`/runs/${id}`)).body.state === "waiting");
   assert.equal(at.backend.chats.length, 0);
   await moveGate(context, "nightly", "approve");
   assert.equal((await ended(at, id)).state, "done");
@@ -141,7 +142,7 @@ Deno.test("deliveries of one job run one after another, and a run of a hook can 
   const { body: { id: one } } = await deliver(at, "1", { secret });
   const { body: { id: two } } = await deliver(at, "2", { secret });
   await at.backend.arrived(1);
-  await eventually(async () => (await at.get(`/runs/${one}`)).body.state === "running");
+  await until(async () => (await at.get(`/runs/${one}`)).body.state === "running");
   assert.equal((await at.get(`/runs/${two}`)).body.state, "queued");
   assert.equal((await at.post(`/runs/${one}/cancel`, "")).body.state, "cancelled");
   assert.equal((await ended(at, two)).result.content, "second");

@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { createJob } from "../../src/jobs/create.ts";
 import { jobContext } from "../../src/jobs/context.ts";
 import { hang, say } from "../support/backend.ts";
-import { eventually, server } from "./support.ts";
+import { until } from "../support/processes.ts";
+import { server } from "./support.ts";
 
 Deno.test("an operator lists, approves, rejects, enables, disables and runs jobs [4.1]", async () => {
   await using at = await server([say("reported")], { files: { ".svc/config.json": "{}" } });
@@ -38,7 +39,7 @@ Deno.test("an operator lists, approves, rejects, enables, disables and runs jobs
   }]);
   await at.post("/jobs/nightly/enable", "");
   assert.equal((await at.post("/jobs/nightly/run", "")).body.job.status, "executing");
-  await eventually(async () => (await at.get("/jobs/nightly")).body.job.status === "verified");
+  await until(async () => (await at.get("/jobs/nightly")).body.job.status === "verified");
   const { history } = (await at.get("/jobs/nightly")).body;
   assert.deepEqual([history.length, history[0].status, history[0].content], [
     1,

@@ -2,9 +2,10 @@ import assert from "node:assert/strict";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { Client as OldClient } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport as OldTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import { until } from "../support/processes.ts";
 import { startSvc } from "../support/program.ts";
 import { project } from "../support/project.ts";
-import { eventually, server, type TestServer } from "./support.ts";
+import { server, type TestServer } from "./support.ts";
 
 const text = (result: unknown) => (result as { content: { text: string }[] }).content[0]!.text;
 
@@ -71,10 +72,10 @@ Deno.test("POST /mcp: a call sends progress as an event stream, and ends when it
   );
   call.catch(() => {});
   await started.promise;
-  await eventually(() => exists(`${at.project.path}/begun`));
+  await until(() => exists(`${at.project.path}/begun`));
   cancel.abort();
   await assert.rejects(call);
-  await eventually(() => exists(`${at.project.path}/ended`));
+  await until(() => exists(`${at.project.path}/ended`));
   await client.close();
 });
 

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { call, calls, hang, say, think } from "../support/backend.ts";
+import { until } from "../support/processes.ts";
 import {
   EventClient as Client,
-  eventually,
   type SentEvent as Event,
   server,
   type TestServer,
@@ -65,7 +65,7 @@ async function accept(at: TestServer, body: Record<string, unknown> = {}): Promi
 }
 
 async function ended(at: TestServer, id: string): Promise<void> {
-  await eventually(async () => (await at.get(`/runs/${id}`)).body.ended_at !== "");
+  await until(async () => (await at.get(`/runs/${id}`)).body.ended_at !== "");
 }
 
 Deno.test("GET /runs/ID/events sends a run live as POST /chat does, and the same again from its log [4.1]", async () => {

@@ -3,16 +3,17 @@ import { type Run, RunStore } from "../../src/engine/run_store.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import type { Decision, RecordCopy, RecordRow, StoreLink } from "../../src/store/port.ts";
 import { call, hang, say } from "../support/backend.ts";
+import { until } from "../support/processes.ts";
 import { project } from "../support/project.ts";
 import { pruneWorktree } from "../../src/jobs/prune.ts";
 import { startServer } from "../../src/server/server.ts";
-import { EventClient, eventually, server, type TestServer } from "./support.ts";
+import { EventClient, server, type TestServer } from "./support.ts";
 
 /** Resolves with a run in one of these states. */
 // deno-lint-ignore no-explicit-any
 async function inState(at: Pick<TestServer, "get">, id: string, ...states: string[]): Promise<any> {
   let run;
-  await eventually(async () => {
+  await until(async () => {
     ({ body: run } = await at.get(`/runs/${id}`));
     assert.ok(states.includes(run.state) || run.ended_at === "", JSON.stringify(run));
     return states.includes(run.state);
@@ -296,7 +297,7 @@ Deno.test("a message continues a run that waits, and the answer of a sub-agent's
   assert.equal(asks.length, 1);
   assert.equal((await at.post(`/runs/${id}/messages`, { message: "hurry" })).status, 202);
   await inState(at, id, "waiting");
-  await eventually(() => at.backend.chats.length === 6);
+  await until(() => at.backend.chats.length === 6);
   assert.equal(at.backend.chats[5].messages.at(-1).content, "hurry");
   await inState(at, id, "waiting");
   await at.post(`/asks/${asks[0]}/answer`, { answer: "that" });
@@ -364,7 +365,7 @@ Deno.test("a server that was killed after the end of a run is not told of twice"
   await at.http.stop();
   await at.project.write(`.svc/runs/open/${id}`, "");
   await using next = another(at);
-  await eventually(() => !existsOpen(at, id));
+  await until(() => !existsOpen(at, id));
   await next.http.stop();
   assert.deepEqual(at.warnings, []);
 });
@@ -381,7 +382,7 @@ Deno.test("a run that came with a clone is not taken up, and takes no message", 
   await at.project.write(`.svc/runs/open/${planted}`, "");
   await at.http.stop();
   await using next = another(at);
-  await eventually(() => at.warnings.some((text) => text.includes(planted)));
+  await until(() => at.warnings.some((text) => text.includes(planted)));
   assert.match(at.warnings.join(), /is not taken up: no server of this user has accepted it/);
   assert.equal((await next.post(`/runs/${planted}/messages`, { message: "go" })).status, 409);
   assert.equal((await next.get(`/runs/${planted}`)).body.state, "queued");
@@ -428,7 +429,7 @@ Deno.test("the webhook of a run is told of its end once, signed, and only where 
   });
   const webhook = `${origin}/done?key=1`;
   const { body: { id } } = await at.post("/runs", { prompt: "go", webhook });
-  await eventually(() => told.length === 1);
+  await until(() => told.length === 1);
   const { run, state, content, event } = JSON.parse(told[0]!.body);
   assert.deepEqual([event, run, state, content], ["run.ended", id, "done", "Hello"]);
   assert.equal(told[0]!.delivery, id);
@@ -445,7 +446,7 @@ Deno.test("the webhook of a run is told of its end once, signed, and only where 
     const { status } = await at.post("/runs", { prompt: "go", webhook: wrong });
     assert.equal(status, 403, wrong);
   }
-  await eventually(() => !existsOpen(at, id));
+  await until(() => !existsOpen(at, id));
   await at.http.stop();
   await using next = another(at);
   await next.get("/version");

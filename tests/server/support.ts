@@ -157,11 +157,6 @@ export function wire(path: string, body: unknown, ...headers: string[]): string 
   return [...lines, ...headers, "", text].join("\r\n");
 }
 
-/** Polls until the condition holds. */
-export async function eventually(condition: () => boolean | Promise<boolean>): Promise<void> {
-  while (!await condition()) await new Promise((resolve) => setTimeout(resolve, 2));
-}
-
 /** A server-sent event. */
 export interface SentEvent {
   id: string | undefined;

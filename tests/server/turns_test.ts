@@ -3,7 +3,8 @@ import { basename } from "node:path";
 import { streamTurn } from "../../src/server/routes/chat.ts";
 import type { TurnEnd, TurnRequest, Turns } from "../../src/server/turns.ts";
 import { call, hang, say } from "../support/backend.ts";
-import { eventually, Raw, server, type TestServer, wire } from "./support.ts";
+import { until } from "../support/processes.ts";
+import { Raw, server, type TestServer, wire } from "./support.ts";
 
 function statuses(at: TestServer): string[] {
   return at.workspace.sessions.list().map((name) =>
@@ -23,7 +24,7 @@ Deno.test("POST /chat: turns of one session run one after another, and others si
   await b.send(wire("/chat", { prompt: "2", session: "one" }));
   await c.send(wire("/chat", { prompt: "3", session: "two" }));
   await at.backend.arrived(2);
-  await eventually(async () => (await at.get("/runs")).body.runs.length === 3);
+  await until(async () => (await at.get("/runs")).body.runs.length === 3);
   // deno-lint-ignore no-explicit-any
   const runs = (await at.get("/runs")).body.runs.map((run: any) => [run.session, run.status]);
   assert.deepEqual(runs.sort(), [["one", "queued"], ["one", "running"], ["two", "running"]]);
@@ -38,7 +39,7 @@ Deno.test("POST /chat beyond the queue is rejected with 429 and Retry-After [8]"
   await a.send(wire("/chat", { prompt: "1" }));
   await at.backend.arrived(1);
   await b.send(wire("/chat", { prompt: "2" }));
-  await eventually(async () => (await at.get("/runs")).body.runs.length === 2);
+  await until(async () => (await at.get("/runs")).body.runs.length === 2);
   for (const stream of [false, true]) {
     const { status, headers, body } = await at.post("/chat", { prompt: "3", stream });
     assert.deepEqual([status, body], [429, { error: "too many turns are waiting" }]);
@@ -56,15 +57,15 @@ Deno.test("a client that disconnects cancels its turn, running or queued, as JSO
     await a.send(wire("/chat", { prompt: "1", session: "a", stream }));
     const { gone } = await at.backend.arrived(1);
     await b.send(wire("/chat", { prompt: "2", session: "b", stream }));
-    await eventually(async () => (await at.get("/runs")).body.runs.length === 2);
+    await until(async () => (await at.get("/runs")).body.runs.length === 2);
     b[Symbol.dispose]();
-    await eventually(async () =>
+    await until(async () =>
       // deno-lint-ignore no-explicit-any
       (await at.get("/runs")).body.runs.every((run: any) => run.status !== "queued")
     );
     a[Symbol.dispose]();
     await gone;
-    await eventually(() => statuses(at).join() === "cancelled");
+    await until(() => statuses(at).join() === "cancelled");
     assert.deepEqual(at.workspace.sessions.list(), ["a"], "what was queued left nothing");
     assert.equal((await at.post("/chat", { prompt: "3", session: "a" })).body.content, "next");
   }
@@ -79,7 +80,7 @@ Deno.test("a half-closed POST is answered, or its turn is cancelled where Deno c
   await at.backend.arrived(1);
   await one.closeWrite();
   assert.equal(await one.until(/never/), "");
-  await eventually(() => statuses(at).join() === "cancelled");
+  await until(() => statuses(at).join() === "cancelled");
   // A longer body is read as a stream, and the end after it is not looked at.
   using other = await Raw.open(at);
   await other.send(wire("/chat", { prompt: "word ".repeat(1000), session: "b" }));
@@ -135,7 +136,7 @@ Deno.test("stopping lets turns finish, and cancels the rest after the grace peri
   await at.backend.arrived(1);
   using second = await Raw.open(at);
   await second.send(wire("/chat", { prompt: "b", session: "b" }));
-  await eventually(async () => (await at.get("/runs")).body.runs.length === 2);
+  await until(async () => (await at.get("/runs")).body.runs.length === 2);
   const stopped = at.http.stop();
   held.resolve();
   assert.match(await raw.until(/\}$/), /^HTTP\/1\.1 200 .*"content":"whole"/s);

@@ -4,6 +4,7 @@ import { TakenIds } from "../../src/sessions/names.ts";
 import { SvcError } from "../../src/platform/error.ts";
 import { sessionDocument } from "../../src/sessions/schema.ts";
 import type { SessionStore } from "../../src/sessions/store.ts";
+import { until } from "../support/processes.ts";
 import { begin, inPlace } from "./support.ts";
 
 const fails = (code: string, exit: number) => (error: unknown) =>
@@ -581,10 +582,6 @@ async function opened(act: () => unknown): Promise<string[]> {
     Deno.openSync = openSync;
   }
   return names;
-}
-
-async function until(so: () => boolean): Promise<void> {
-  while (!so()) await new Promise((resume) => setTimeout(resume));
 }
 
 async function turnIn(store: SessionStore, name: string): Promise<void> {

@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { jobContext } from "../../src/jobs/context.ts";
 import { createJob } from "../../src/jobs/create.ts";
-import { systemClock } from "../../src/platform/clock.ts";
 import { SvcError } from "../../src/platform/error.ts";
 import { migrate, MIGRATIONS } from "../../src/store/migrations.ts";
 import { PostgresEvents } from "../../src/store/events.ts";
@@ -10,6 +9,7 @@ import type { Lease, RecordCopy, SessionFilter } from "../../src/store/port.ts";
 import { Postgres } from "../../src/store/postgres.ts";
 import { CHANGED } from "../../src/store/records.ts";
 import { filePostgres } from "../support/postgres.ts";
+import { until } from "../support/processes.ts";
 import { project } from "../support/project.ts";
 import { linkOf, machine, withTables } from "./support.ts";
 
@@ -453,14 +453,6 @@ test("a change that the store has is made once, also when the copy cannot be wri
   await store.records.pull(copy);
   assert.ok(applied.includes("b"));
 });
-
-async function until(check: () => boolean): Promise<void> {
-  const end = performance.now() + 20_000;
-  while (!check()) {
-    assert.ok(performance.now() < end, `${check}`);
-    await systemClock.sleep(10);
-  }
-}
 
 /** A proxy in front of the server that cuts a connection once, in place of passing on what the server sends. */
 function cuttingProxy(

@@ -7,6 +7,7 @@ import { jobKey, JobWorker, type Step } from "../../src/jobs/worker.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { httpError, say, startBackend, type TestBackend } from "../support/backend.ts";
 import { filePostgres } from "../support/postgres.ts";
+import { until } from "../support/processes.ts";
 import { TRUSTED } from "../support/trust.ts";
 import { aJob, scripted } from "../jobs/support.ts";
 import { machine, withTables } from "./support.ts";
@@ -40,13 +41,6 @@ async function jobMachine(store: string, backend: TestBackend) {
       context.register.add(aJob({ schedule: { interval: 86_400 }, ...job })),
     [Symbol.asyncDispose]: () => place[Symbol.asyncDispose](),
   };
-}
-
-async function until(check: () => boolean): Promise<void> {
-  for (const end = Date.now() + 30_000; !check();) {
-    if (Date.now() > end) throw new Error(`not within 30 s: ${check}`);
-    await systemClock.sleep(20);
-  }
 }
 
 Deno.test({

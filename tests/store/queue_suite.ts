@@ -1,14 +1,12 @@
 import assert from "node:assert/strict";
 import { systemClock } from "../../src/platform/clock.ts";
 import type { QueueItem, QueueWorker, RunQueue } from "../../src/store/port.ts";
+import { until } from "../support/processes.ts";
 
 /** Queues of one project, each as another machine has it. */
 export interface TestQueues extends AsyncDisposable {
   queues: RunQueue[];
 }
-
-/** Milliseconds after which a test gives up. */
-const LIMIT = 20_000;
 
 /** Releases everything that a test holds. */
 const held = new Set<() => void>();
@@ -33,14 +31,6 @@ function holding(queue: RunQueue, concurrency = 1, labels: string[] = []) {
       return worker.close();
     },
   };
-}
-
-async function until(check: () => boolean | Promise<boolean>): Promise<void> {
-  const end = Date.now() + LIMIT;
-  while (!await check()) {
-    if (Date.now() > end) throw new Error(`not within ${LIMIT / 1000} s: ${check}`);
-    await systemClock.sleep(10);
-  }
 }
 
 const job = (name: string, given: Partial<QueueItem> = {}): QueueItem => ({

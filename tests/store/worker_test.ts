@@ -15,6 +15,7 @@ import { EventClient, type SentEvent } from "../server/support.ts";
 import { call, say, startBackend } from "../support/backend.ts";
 import { inProcess, testIo } from "../support/io.ts";
 import { filePostgres } from "../support/postgres.ts";
+import { until } from "../support/processes.ts";
 import { TRUSTED } from "../support/trust.ts";
 import { type Machine, machine, withTables } from "./support.ts";
 
@@ -40,13 +41,6 @@ function startWorker({ workspace }: Machine, concurrency = 2, label: string[] = 
       return ended;
     },
   };
-}
-
-async function until(check: () => boolean | Promise<boolean>): Promise<void> {
-  for (const end = Date.now() + 30_000; !await check();) {
-    if (Date.now() > end) throw new Error(`not within 30 s: ${check}`);
-    await systemClock.sleep(20);
-  }
 }
 
 /** A server that leaves its runs to workers. */

@@ -18,6 +18,14 @@ export async function poll<T>(
   }
 }
 
+/** Waits until a condition holds; fails after a minute. */
+export async function until(check: () => boolean | Promise<boolean>): Promise<void> {
+  for (const deadline = Date.now() + 60_000; !await check();) {
+    if (Date.now() > deadline) throw new Error(`Not within a minute: ${check}`);
+    await new Promise((again) => setTimeout(again, 2));
+  }
+}
+
 /** Returns once no process works in the folder any more. */
 export async function noProcessesLeft(folder: string): Promise<void> {
   const args = ["-c", 'readlink /proc/[0-9]*/cwd | grep -F -c -- "$1"', "sh", folder];

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { eventually, server } from "../../../tests/server/support.ts";
+import { server } from "../../../tests/server/support.ts";
+import { until } from "../../../tests/support/processes.ts";
 import { imported } from "./support.ts";
 
 const TOKEN = "t".repeat(32);
@@ -134,10 +135,10 @@ Deno.test("a server that is left sees its event stream closed, also after a garb
   });
   await using at = await imported([{ name: "far", transport: "http", url: legacy.url }]);
   await at.tools();
-  await eventually(() => state === "open");
+  await until(() => state === "open");
   await collectGarbage();
   await at.call("mcp_disconnect", { name: "far" });
-  await eventually(() => state === "closed");
+  await until(() => state === "closed");
 });
 
 Deno.test("credentials are hidden in all errors", async () => {

@@ -3,6 +3,7 @@ import { History } from "../../../src/repl/input/history.ts";
 import { Input } from "../../../src/repl/input/input.ts";
 import { Widths } from "../../../src/repl/input/text.ts";
 import { terminalSurface } from "../../../src/repl/input/view.ts";
+import { until } from "../../support/processes.ts";
 import { FakePort } from "./fake_port.ts";
 
 const PROMPT = { prompt: "\x1b[1;36m>\x1b[0m " };
@@ -508,10 +509,6 @@ Deno.test("Escape twice clears a line; the history has it", async () => {
   port.type("\r");
   assert.deepEqual(await read, { type: "line", text: "a line!" });
 });
-
-async function until(there: () => boolean): Promise<void> {
-  while (!there()) await new Promise((resolve) => setTimeout(resolve));
-}
 
 Deno.test("reads that come together are asked one after the other", async () => {
   const { port, input } = start();
