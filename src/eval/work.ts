@@ -1,7 +1,7 @@
 import { dirname, join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import type { Workspace } from "../engine/workspace.ts";
-import { removeTree } from "../platform/files.ts";
+import { lstatIfExists, removeTree } from "../platform/files.ts";
 import type { Fixture } from "./fixture.ts";
 
 /** Seconds that the command of a fixture may take. */
@@ -30,7 +30,10 @@ export async function judgeWork(
   }
   const { command } = verifier;
   if (command === undefined) return reasons;
-  const folder = join(worktree, ".svc", "check");
+  const state = join(worktree, ".svc");
+  // Where the sandbox leaves it open, a command can have made it a link to a folder of the user.
+  if (lstatIfExists(state)?.isDirectory === false) return [...reasons, "replaced .svc"];
+  const folder = join(state, "check");
   removeTree(folder);
   for (const [name, content] of Object.entries(verifier.check_files)) {
     Deno.mkdirSync(dirname(join(folder, name)), { recursive: true });

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { Workspace } from "../../src/engine/workspace.ts";
 import { type Fixture, readFixture } from "../../src/eval/fixture.ts";
 import { type FixtureResult, runFixture } from "../../src/eval/run_fixture.ts";
+import { judgeWork } from "../../src/eval/work.ts";
 import { TemporaryWorktrees } from "../../src/eval/worktrees.ts";
 import { WORK } from "../../plugins/svc-core-eval/src/work.ts";
 import { call, calls, type Reply, say, startBackend } from "../support/backend.ts";
@@ -296,4 +297,18 @@ Deno.test("each bundled piece of work passes for a model that does it, and fails
     }
   }
   await of.close();
+});
+
+Deno.test("the files of a check are written through no link that an agent has made of .svc", async () => {
+  await using place = await project({ "documents/check/letter.txt": "Dear" });
+  await Deno.mkdir(`${place.path}/worktree`);
+  await Deno.symlink(`${place.path}/documents`, `${place.path}/worktree/.svc`);
+  const fixture = readFixture({ id: "a", task: "do", verifier: { command: "true" } }, "test");
+  const workspace = {
+    paths: { worktree: `${place.path}/worktree` },
+    sandbox: { run: () => assert.fail("nothing is run") },
+  } as unknown as Workspace;
+  const reasons = await judgeWork(fixture, workspace, new AbortController().signal);
+  assert.deepEqual(reasons, ["replaced .svc"]);
+  assert.equal(await place.read("documents/check/letter.txt"), "Dear");
 });
