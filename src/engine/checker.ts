@@ -8,6 +8,8 @@ const MAX_NOTE = 4000;
 const MAX_TOLD = 20;
 /** Characters of the checker's output that are compared. */
 const MAX_OUTPUT = 400_000;
+/** Exit codes of a shell for a program that may not be run, and for one that does not exist. */
+const NOT_RUN = [126, 127];
 /** Keeps programs from colouring their output. */
 const PLAIN = { CI: "true", NO_COLOR: "1" };
 
@@ -101,9 +103,15 @@ export class Checker {
         max_output: MAX_OUTPUT,
       }, signal);
       if (ended.cancelled) return undefined;
-      if (!ended.timed_out) return ended.code === 0 ? [] : complaintsOf(mask(ended.output));
+      const { timed_out, code } = ended;
+      const missing = NOT_RUN.includes(code);
+      if (!timed_out && !missing) return code === 0 ? [] : complaintsOf(mask(ended.output));
       this.#tell(
-        `The checker did not end within ${this.#limit} seconds (dev.check_timeout): ${this.#command}`,
+        missing
+          ? `The checker cannot be run: ${this.#command}: exit code ${code}: ${
+            mask(ended.output).trim().split("\n").at(-1)
+          }`
+          : `The checker did not end within ${this.#limit} seconds (dev.check_timeout): ${this.#command}`,
       );
     } catch (error) {
       if (signal.aborted) return undefined;

@@ -147,7 +147,11 @@ Deno.test("a checker that finds nothing new costs no request, and neither does o
     const [command, limit, warning] of [
       ["true", 60, ""],
       [GREP, 60, ""],
-      ["no-such-checker", 60, ""],
+      [
+        "no-such-checker",
+        60,
+        "The checker cannot be run: no-such-checker: exit code 127: .*not found",
+      ],
       ["sleep 97.4", 0.05, "did not end within 0.05 seconds"],
     ] as const
   ) {
