@@ -43,6 +43,22 @@ function notes(it: TestAgent): string[] {
   );
 }
 
+Deno.test("a person sees what is waited for, and when it did not come", async () => {
+  await using it = await agent([
+    start(UNTIL),
+    output(1, { wait_for: "never", port: freePort(), timeout: 0.1 }),
+    say("done"),
+  ], { config });
+  const { events } = await it.turn("go");
+  const status = events.flatMap((event) => event.type === "tool_call" ? [event.status] : []).at(-1);
+  assert.match(status!, /^output of command 1, until "never" and port \d+$/);
+  const last = events.filter((event) => event.type === "tool_result").at(-1)!;
+  assert.match(
+    last.output.slice(last.details!.output_at),
+    /^waited for "never" and port \d+: not there after 0\.1 seconds\n/,
+  );
+});
+
 Deno.test("a model starts a server, waits for its line and its port, tests against it and stops it [4.8]", async () => {
   const port = freePort();
   const command = `${Deno.execPath()} run --allow-net server.ts`;

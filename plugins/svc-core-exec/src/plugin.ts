@@ -140,8 +140,7 @@ const commandOutput: ToolDefinition = {
     required: ["id"],
   },
   status: ({ id, wait_for, port }) =>
-    ["output of command", id, wait_for && `until ${wait_for}`, port && `until port ${port}`]
-      .filter(Boolean).join(" "),
+    `output of command ${id}` + until({ wait_for, port }, ", until "),
   details: stateDetails,
   async handler(args, context) {
     const command = context.commands?.find(args.id);
@@ -182,23 +181,28 @@ function shown(
   { wait_for, port, timeout }: CommandWait,
 ): string {
   const state = code === undefined ? "runs" : `ended with exit code ${code}`;
-  const awaited = [wait_for && JSON.stringify(wait_for), port && `port ${port}`].filter(Boolean)
-    .join(" and ");
   const late = code === undefined ? `not there after ${timeout} seconds` : "not there";
-  const waited = awaited && `waited for ${awaited}: ${reached ? "there" : late}\n`;
+  const waited = until({ wait_for, port }, "waited for ", `: ${reached ? "there" : late}\n`);
   const note = skipped === 0 ? "" : `... (${skipped} lines dropped) ...\n`;
   const text = output.trimEnd() || NOTHING_NEW;
   return `command ${id} ${state}: ${line}\n${waited}${note}${text}`;
 }
 
+/** The text and the port that are waited for; empty when there are none. */
+function until({ wait_for, port }: CommandWait, before: string, after = ""): string {
+  const awaited = [wait_for && JSON.stringify(wait_for), port && `port ${port}`].filter(Boolean);
+  return awaited.length === 0 ? "" : before + awaited.join(" and ") + after;
+}
+
 const NOTHING_NEW = "(no new output)";
 
 function stateDetails(result: string): ResultDetails {
-  const head = /^command \d+ (?:runs|ended with exit code (\d+)): .*\n(?:waited for .*\n)?/.exec(
-    result,
-  );
+  const head = /^command \d+ (?:runs|ended with exit code (\d+)): .*\n(?:waited for .*: there\n)?/
+    .exec(
+      result,
+    );
   if (head === null) return {};
-  const silent = result.endsWith(`\n${NOTHING_NEW}`);
+  const silent = result.slice(head[0].length) === NOTHING_NEW;
   return {
     output_at: silent ? result.length : head[0].length,
     ...head[1] !== undefined && { exit_code: Number(head[1]) },
