@@ -1,7 +1,7 @@
 import type { TurnEvent } from "../engine/events.ts";
 import type { Style } from "../platform/style.ts";
 import { oneLine, stripControl } from "../platform/terminal.ts";
-import { duration, fit, plural, someLines, textWidth } from "../platform/text.ts";
+import { duration, fit, plural, someLines, textWidth, wrapped } from "../platform/text.ts";
 import { editHunks } from "./changes.ts";
 import { diffRows, foldedRows, previewRows } from "./diff.ts";
 
@@ -70,9 +70,14 @@ export function outcomeLines(
       add(editPreview(call, { ...view, columns: width }, line));
     }
   }
-  if (output_at !== undefined && !view.brief) {
+  if (echo && !is_error) {
+    const rows = bounded(output.slice(output_at), MAX_ECHO_LINES);
+    add({
+      rows: rows.flatMap((row) => wrapped(row, width - 4).replaceAll("\n", "\n    ").split("\n")),
+    });
+  } else if (output_at !== undefined && !echo && !view.brief) {
     add(lastLines(cleaned(output.slice(output_at)), { ...view, columns: width }));
-  } else if (echo && !is_error) add({ rows: bounded(output, MAX_ECHO_LINES) });
+  }
   return outcome;
 }
 

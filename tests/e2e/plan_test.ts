@@ -20,7 +20,7 @@ Deno.test("the terminal session draws a plan as a list", async () => {
   await open.enter("go", "I go on.");
   assert.match(
     open.pty.screen.text(),
-    /✓ plan: 1 of 3 done\n {2}Plan, 1 of 3 done:\n {2}\[x\] read the code\n {2}\[>\] write the test\n {2}\[ \] land\n/,
+    /✓ plan: 1 of 3 done\n {2}\[x\] read the code\n {2}\[>\] write the test\n {2}\[ \] land\n/,
   );
 });
 
@@ -32,7 +32,7 @@ Deno.test("svc run --verbose shows a plan as a list", async () => {
   assert.equal(code, 0);
   assert.match(
     stderr,
-    /plan: 1 of 3 done\n.*\n {4}Plan, 1 of 3 done:\n {4}\[x\] read the code\n {4}\[>\] write/,
+    /plan: 1 of 3 done\n.*\n {4}\[x\] read the code\n {4}\[>\] write/,
   );
 });
 

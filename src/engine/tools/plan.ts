@@ -37,6 +37,7 @@ export const planTool: CoreTool = {
     required: ["steps"],
   },
   status: ({ steps }) => `plan: ${progress(steps)}`,
+  details: (result) => ({ output_at: result.indexOf("\n") + 1 }), // the activity line has the heading
   handler({ steps }) {
     const flaw = flawOf(steps);
     if (flaw !== "") return `Error: ${flaw}`;

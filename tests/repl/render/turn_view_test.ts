@@ -309,6 +309,14 @@ Deno.test("results that are to be echoed are, up to a bound", () => {
   assert.equal(lines.length, 4 + 40 + 1);
 });
 
+Deno.test("a long line of an echoed result is wrapped between words, under its text", () => {
+  const { view, text } = terminal({}, { columns: 30 });
+  view.event(call("1", "plan"));
+  view.event(result("1", { echo: true, output: "[ ] read all of the code that matters" }));
+  view.end();
+  assert.equal(text(), "✓ plan\n  [ ] read all of the code\n      that matters");
+});
+
 Deno.test("a sub-agent is shown as subrun_verbosity and delegate_echo say, and stays told from others [2.13]", () => {
   const shown = (subrun_verbosity: ViewSettings["subrun_verbosity"], delegate_echo = false) => {
     const { view, text } = terminal({ subrun_verbosity, delegate_echo });
