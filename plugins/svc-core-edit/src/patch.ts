@@ -94,7 +94,9 @@ async function plan(
   /** A file that is there, by its own name: what a link leads to is not deleted. */
   const present = async (path: string, removes: boolean) => {
     const file = await fileAt(path);
-    if (!file.exists) throw new Error(`there is no ${path}; create it with "Add File"`);
+    if (!file.exists) {
+      throw new Error(`there is no ${path}${removes ? "" : '; create it with "Add File"'}`);
+    }
     const link = removes && file.info !== undefined &&
       Deno.lstatSync(join(path.startsWith("/") ? "" : context.paths.worktree, path)).isSymlink;
     if (link) throw new Error(`${path} is a link; this tool moves and deletes files only`);

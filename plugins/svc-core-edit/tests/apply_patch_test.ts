@@ -164,7 +164,7 @@ Deno.test("a patch of which one part cannot be made changes no file", async () =
   const good = ["*** Add File: new.txt", "+x", "*** Update File: a.txt", "@@", "-one", "+1"];
   const bad: Record<string, string[]> = {
     "there is no none\\.txt": ["*** Update File: none.txt", "@@", "-a", "+b"],
-    "there is no gone\\.txt": ["*** Delete File: gone.txt"],
+    "there is no gone\\.txt$": ["*** Delete File: gone.txt"],
     "b\\.txt exists already": ["*** Add File: b.txt", "+x"],
     "a\\.txt exists already": ["*** Update File: b.txt", "*** Move to: a.txt"],
     "change 1 of b\\.txt: its old lines do not occur": ["*** Update File: b.txt", "@@", "-x", "+y"],

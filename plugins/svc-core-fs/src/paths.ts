@@ -71,6 +71,9 @@ async function absence(path: string, absolute: string, context: ToolContext): Pr
     name = folder;
     folder = dirname(name);
   }
+  if (name !== absolute && (await statOf(name))?.isFile) {
+    return `there is no ${path}: ${shown(name, context)} is a file, not a folder`;
+  }
   const what = name === absolute
     ? `there is no ${path}`
     : `there is no ${path}: ${shown(name, context)} does not exist`;
@@ -80,10 +83,14 @@ async function absence(path: string, absolute: string, context: ToolContext): Pr
 }
 
 async function isDirectory(path: string): Promise<boolean> {
+  return (await statOf(path))?.isDirectory === true;
+}
+
+async function statOf(path: string): Promise<Deno.FileInfo | undefined> {
   try {
-    return (await Deno.stat(path)).isDirectory;
+    return await Deno.stat(path);
   } catch {
-    return false;
+    return undefined;
   }
 }
 
