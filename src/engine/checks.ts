@@ -30,7 +30,7 @@ export async function* checkedRounds(
   scope: CheckedScope,
   rounds: () => AsyncGenerator<TurnEvent, Reply | undefined>,
 ): AsyncGenerator<TurnEvent> {
-  const { result, log } = scope;
+  const { result, log, agent: { run } } = scope;
   const checks = await checksOf(scope);
   let reply = yield* rounds();
   for (let at = 0; at < checks.length && isDone(result);) {
@@ -40,6 +40,8 @@ export async function* checkedRounds(
       continue;
     }
     log.append({ type: "user", text: question });
+    // Front ends join the texts of a turn: the next answer is a paragraph of its own.
+    if (reply !== undefined && reply.content !== "") yield { type: "token", run, content: "\n\n" };
     reply = yield* rounds();
     at = 0;
   }

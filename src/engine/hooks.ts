@@ -1,3 +1,4 @@
+import { resolve } from "node:path";
 import { errorMessage } from "../platform/error.ts";
 import { jsonOr } from "../platform/files.ts";
 import { stripControl } from "../platform/terminal.ts";
@@ -193,14 +194,17 @@ export class Hooks {
     call?: WatchedCall,
   ): Promise<Verdict> {
     const verdict: Verdict = { refusal: "", demand: "", context: "" };
-    const { settings, sub_agent } = this.#scope;
+    const { settings, sub_agent, worktree } = this.#scope;
     for (const name of [event, ...HOOK_EVENTS[event]]) {
       if (name === (sub_agent ? "Stop" : "SubagentStop")) continue;
       for (const { matcher = "", hooks } of settings[name] ?? []) {
         if (call !== undefined && !matches(matcher, call.tool.name)) continue;
         for (const { command, timeout = TIMEOUT } of hooks) {
           const watched = call && { ...call, args: verdict.input ?? call.args };
-          const files = name !== event && watched ? filesOf(watched) : [];
+          // Absolute, as other agents give them: guards compare them with the worktree.
+          const files = name !== event && watched
+            ? filesOf(watched).map((file) => resolve(worktree, file))
+            : [];
           for (const file of files.length > 0 ? files : [undefined]) {
             const input = this.#input(name, name !== event, given, watched, file);
             await this.#run({ event, command, timeout, input }, verdict);
@@ -215,7 +219,7 @@ export class Hooks {
 
   /**
    * @param foreign whether the event has the name, and its data the form, that other agents give it
-   * @param file_path a file of the call, for that form
+   * @param file_path a file of the call, absolute, for that form
    */
   #input(
     name: string,

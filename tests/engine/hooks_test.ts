@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { Workspace } from "../../src/engine/workspace.ts";
 import { McpTools } from "../../src/mcp/tools.ts";
 import type { Operator } from "../../src/policy/operator.ts";
@@ -90,7 +91,7 @@ Deno.test("under the names of other agents, programs get the names of their tool
       ["Stop", undefined],
     ],
   );
-  assert.equal(given[1].tool_input.file_path, "a.txt");
+  assert.equal(given[1].tool_input.file_path, join(it.project.path, "a.txt"));
   assert.equal(given[1].permission_mode, "default");
   assert.match(JSON.stringify(it.backend.chats[0].messages), /The moon is full\./);
   assert.deepEqual(events.filter(({ type }) => type === "notice"), []);
@@ -156,7 +157,7 @@ Deno.test("changed arguments run in place of the call's, and the policy decides 
 Deno.test("a guard of other agents sees each file of a patch, and can change the path of a call", async () => {
   const patch = "*** Begin Patch\n*** Add File: a.txt\n+x\n*** Add File: .env\n+x\n*** End Patch";
   await using it = await watched([call("apply_patch", { input: patch }), say("done")], {
-    PreToolUse: [hook(`! grep -q '"file_path":"[.]env"' || exit 2`, "Edit|Write")],
+    PreToolUse: [hook(`! grep -q '"file_path":"/.*/[.]env"' || exit 2`, "Edit|Write")],
   });
   assert.deepEqual((await it.turn("go")).result.refused, ["apply_patch (edit)"]);
 
@@ -245,8 +246,11 @@ Deno.test("a program of the turn's end has the model go on, and not without end"
   await using it = await watched([say("done"), say("tests pass")], {
     turn_end: [hook(keep(rest))],
   });
-  const { result } = await it.turn("go");
+  const { result, events } = await it.turn("go");
   assert.deepEqual([result.status, result.content], ["ok", "tests pass"]);
+  // The answers are paragraphs of their own, since front ends join them.
+  const shown = events.flatMap((event) => event.type === "token" ? [event.content] : []);
+  assert.equal(shown.join(""), "done\n\ntests pass");
   assert.match(it.backend.chats[1].messages.at(-1).content, /Run the tests\./);
 
   const replies = Array.from({ length: 9 }, (_, i) => say(`answer ${i + 1}`));
