@@ -8,6 +8,7 @@ import type {
 import { parsePatch } from "diff";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
+import { editsOf } from "../commands/changes.ts";
 import { ROOT_RUN, type TurnEvent } from "../engine/events.ts";
 import { MESSAGE } from "../engine/turn.ts";
 import type { Workspace } from "../engine/workspace.ts";
@@ -319,15 +320,11 @@ interface Change {
 }
 
 function changes(args: ToolArguments, preview: string): Change[] {
-  const { path, old, new: replacement, edits, content, mode } = args;
+  const { path, content, mode } = args;
   if (/^--- [^\n]*\n\+\+\+ /m.test(preview)) return patched(preview, path);
   if (typeof path !== "string") return [];
   if (typeof content === "string" && mode !== "a") return [{ path, after: content }];
-  const all: ToolArguments[] = Array.isArray(edits) ? edits : [{ old, new: replacement }];
-  return all.flatMap((each) => {
-    const [before, after] = [each.old ?? each.old_text, each.new ?? each.new_text];
-    return typeof before === "string" && typeof after === "string" ? [{ path, before, after }] : [];
-  });
+  return editsOf(args).map((edit) => ({ path, ...edit }));
 }
 
 /** The parts of files that a unified diff changes: of a file, where one is named. */

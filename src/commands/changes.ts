@@ -56,11 +56,23 @@ export function changedLines(args: ToolArguments): string[] {
  * @param line the number of the first line of the old text in its file; left out: lines have no numbers
  */
 export function editHunks(args: ToolArguments, line?: number): DiffLine[][] {
-  const { old, new: text, content } = args;
-  if (typeof old === "string" && typeof text === "string") {
-    return compare(clean(old), clean(text), line);
+  const { content } = args;
+  const edits = editsOf(args);
+  if (edits.length > 0) {
+    return edits.flatMap(({ before, after }) =>
+      compare(clean(before), clean(after), edits.length === 1 ? line : undefined)
+    );
   }
   return typeof content === "string" && content !== "" ? [marked(clean(content), "+", line)] : [];
+}
+
+/** The old and the new texts of a call that edits a file; none for other calls. */
+export function editsOf(args: ToolArguments): { before: string; after: string }[] {
+  const all: ToolArguments[] = Array.isArray(args.edits) ? args.edits : [args];
+  return all.flatMap((each) => {
+    const [before, after] = [each?.old ?? each?.old_text, each?.new ?? each?.new_text];
+    return typeof before === "string" && typeof after === "string" ? [{ before, after }] : [];
+  });
 }
 
 function compare(before: string, after: string, line?: number): DiffLine[][] {

@@ -34,6 +34,9 @@ Deno.test("a diff has the numbers of its lines in the old and the new file", () 
     "100 + c",
   ]);
   assert.deepEqual(diffRows(editHunks({ old: "b", new: "c" }), PLAIN), ["- b", "+ c"]);
+  const edits = [{ old: "a", new: "b" }, { old: "c", new: "d" }];
+  const rows = diffRows(editHunks({ path: "f", edits }, 7), PLAIN);
+  assert.deepEqual(rows.filter((row) => /^[-+]/.test(row)), ["- a", "+ b", "- c", "+ d"]);
 });
 
 Deno.test("a line of the old file that looks like a header of a diff is a line", () => {
