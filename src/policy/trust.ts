@@ -161,11 +161,16 @@ export class Trust {
     return new Map(records.filter(([, { folder, accepted }]) => folder ?? accepted !== undefined));
   }
 
-  /** Warns of openings that are left out, when they differ from those of the last warning. */
+  /**
+   * Warns of openings that are left out, when they differ from those of the last warning. Of hooks it always warns: a
+   * guard that is off must not be taken for one that agrees.
+   */
   async notice(left: Opening[], warn: (message: string) => void): Promise<void> {
     const { noticed = {} } = this.#record;
     const digests = digestsOf(left);
-    if (Object.entries(digests).every(([id, digest]) => noticed[id] === digest)) return;
+    const known = ([id, digest]: [string, string]) =>
+      id !== "setting:hooks" && noticed[id] === digest;
+    if (Object.entries(digests).every(known)) return;
     const many = left.length === 1 ? "1 opening is" : `${left.length} openings are`;
     warn(
       `${this.#paths.state}: ${many} left out, not being trusted: ` +

@@ -281,6 +281,21 @@ Deno.test("the digest of a plugin covers names and bytes, and there is none for 
   assert.equal(digest(path), undefined);
 });
 
+Deno.test("openings that are left out are named once, and hooks each time", async () => {
+  const hooks = { tool_call: [{ hooks: [{ command: "./guard.sh" }] }] };
+  for (const [settings, times] of [[{ hooks }, 2], [{ "dev.test_cmd": "make" }, 1]] as const) {
+    await using work = await project({ ".svc/config.json": JSON.stringify(settings) });
+    await using home = await project();
+    const warnings: string[] = [];
+    for (let i = 0; i < 2; i++) {
+      const workspace = open(work, home, warnings);
+      await workspace.load({ tools: "all" });
+      await workspace.close();
+    }
+    assert.equal(warnings.filter((text) => text.includes("left out")).length, times);
+  }
+});
+
 Deno.test("roles and teams of the worktree that widen the lower layers' are left out until accepted [2.12]", async () => {
   const roles = {
     "code-reviewer": { description: "mine", tool_permission: { bash: "allow" } },
