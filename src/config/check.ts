@@ -113,7 +113,7 @@ function expectation(issue: Issue): string {
       return KINDS[issue.expected!] ?? issue.expected!;
     case "invalid_value": {
       const values = issue.values!.map((value) => JSON.stringify(value));
-      return `${values.slice(0, -1).join(", ")} or ${values.at(-1)}`;
+      return values.join(", ").replace(/, ([^,]*)$/, " or $1");
     }
     case "too_small":
       if (issue.origin === "string") return "a text that is not empty";

@@ -84,17 +84,23 @@ async function checksOf(
 }
 
 /** Tells the model of what the project's checker has found in its last changes. */
-// deno-lint-ignore require-yield
-const noComplaint: Check = async function* ({ checker, counted }) {
+const noComplaint: Check = async function* ({ agent: { run }, checker, counted }) {
   if (checker === undefined || counted.round === counted.most) return "";
-  return await checker.lastNote();
+  const note = await checker.lastNote();
+  if (note !== "") yield goesOn(run, "The project's checker has new complaints");
+  return note;
 };
 
+function goesOn(run: number, why: string): TurnEvent {
+  return { type: "notice", run, level: "info", message: `${why}; the model is asked again.` };
+}
+
 /** Has the model go on where a hook of the turn's end asks for it. */
-// deno-lint-ignore require-yield
-const noReturn: Check = async function* ({ hooks, result, counted }) {
+const noReturn: Check = async function* ({ agent: { run }, hooks, result, counted }) {
   if (hooks === undefined || counted.round === counted.most) return "";
-  return await hooks.turnEnd(result.content);
+  const reason = await hooks.turnEnd(result.content);
+  if (reason !== "") yield goesOn(run, "A hook has not accepted the end of the turn");
+  return reason;
 };
 
 /** Characters of an answer beyond which no call is looked for in it. */

@@ -251,6 +251,10 @@ Deno.test("a program of the turn's end has the model go on, and not without end"
   // The answers are paragraphs of their own, since front ends join them.
   const shown = events.flatMap((event) => event.type === "token" ? [event.content] : []);
   assert.equal(shown.join(""), "done\n\ntests pass");
+  const notices = events.flatMap((event) => event.type === "notice" ? [event.message] : []);
+  assert.deepEqual(notices, [
+    "A hook has not accepted the end of the turn; the model is asked again.",
+  ]);
   assert.match(it.backend.chats[1].messages.at(-1).content, /Run the tests\./);
 
   const replies = Array.from({ length: 9 }, (_, i) => say(`answer ${i + 1}`));
