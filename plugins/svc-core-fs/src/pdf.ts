@@ -10,6 +10,8 @@ export interface PdfQuestion {
   count: number;
   /** Characters after which no further page is read. */
   chars: number;
+  /** Milliseconds after which no further page is read. */
+  ms: number;
 }
 
 /** The messages of the thread: the number of pages, the text of each, and at the end what is wrong; empty: nothing. */
@@ -29,6 +31,9 @@ const MAX_PDF = 64 * 1024 * 1024;
 /** Milliseconds between two looks at the memory. */
 const LOOK = 20;
 
+/** Threads that were given up and still compute. Deno cannot end such a thread, so that one of them is enough. */
+let abandoned = 0;
+
 /**
  * The text of a PDF by page. A thread reads it, which is ended when it takes too much time or memory: a file of a
  * kilobyte may unpack to any number of bytes.
@@ -40,22 +45,30 @@ export async function readPdf(
   { start, ms, memory }: PdfOptions = { start: startThread, ms: 20_000, memory: 400 * 1024 ** 2 },
 ): Promise<string> {
   const { size } = file.statSync();
+  if (abandoned > 0) {
+    return `# ${path} - PDF, ${size} bytes\n(not read: another PDF was given up and still takes a thread)`;
+  }
   if (size > MAX_PDF) return `# ${path} - PDF, ${size} bytes\n(too large to be read)`;
   const bytes = await bytesOf(file, 0, size);
   context.signal.throwIfAborted();
   const chars = budget(path, context);
   const texts: string[] = [];
   let pages: number | undefined;
+  let ended = false;
   const over = Promise.withResolvers<string>();
   const worker = start();
   worker.onmessage = ({ data }: MessageEvent<PdfAnswer>) => {
     if ("pages" in data) pages = data.pages;
     else if ("text" in data) texts.push(data.text);
-    else over.resolve(data.end);
+    else end(data.end);
   };
   worker.onerror = (event) => {
     event.preventDefault();
-    over.resolve("the thread that reads it has failed");
+    end("the thread that reads it has failed");
+  };
+  const end = (fault: string) => {
+    ended = true;
+    over.resolve(fault);
   };
   const abort = () => over.reject(context.signal.reason);
   context.signal.addEventListener("abort", abort, { once: true });
@@ -65,13 +78,14 @@ export async function readPdf(
     if (Deno.memoryUsage().rss - before > memory) over.resolve("it takes too much memory");
   }, LOOK);
   try {
-    worker.postMessage({ bytes, first, count: limit, chars }, [bytes.buffer]);
+    worker.postMessage({ bytes, first, count: limit, chars, ms }, [bytes.buffer]);
     return render(await over.promise);
   } finally {
     clearTimeout(late);
     clearInterval(watch);
     context.signal.removeEventListener("abort", abort);
-    worker.terminate();
+    if (ended) worker.terminate();
+    else abandon(worker);
   }
 
   function render(fault: string): string {
@@ -92,6 +106,22 @@ export async function readPdf(
     const part = shown.length > 0 && shown.length !== pages ? ` (showing ${first}-${last})` : "";
     return [header + part, ...blocks].join("\n");
   }
+}
+
+/** Lets a thread compute until it is done. */
+function abandon(worker: Worker): void {
+  abandoned++;
+  const end = () => {
+    abandoned--;
+    worker.terminate();
+  };
+  worker.onmessage = ({ data }: MessageEvent<PdfAnswer>) => {
+    if ("end" in data) end();
+  };
+  worker.onerror = (event) => {
+    event.preventDefault();
+    end();
+  };
 }
 
 /** The worker is a file next to this one; compile.sh puts its bundle next to the chunks of the program. */
