@@ -62,15 +62,16 @@ export class McpTools {
     this.#policy = new Policy(policySettings(config, config.get("mode")), this.#guard, config);
   }
 
-  /** The answer to `tools/list`, in the order of the registry. */
+  /** The answer to `tools/list`, in the order of the registry, and then `run_agent`. */
   list(): Tool[] {
     const tools = this.#tools;
+    const own = this.#runAgent.name;
     return tools.schema((tool) => this.#offers(tool)).map(({ function: described }) => ({
       name: described.name,
       description: described.description,
       inputSchema: described.parameters as Tool["inputSchema"],
       annotations: { readOnlyHint: READS.includes(tools.find(described.name)!.permission) },
-    }));
+    })).sort((one, other) => Number(one.name === own) - Number(other.name === own));
   }
 
   /**

@@ -22,7 +22,6 @@ Deno.test("an MCP client of the current generation uses the modern revision, wit
   assert.deepEqual(client.getServerVersion(), { name: "svc", version: VERSION });
   const { tools } = await client.listTools();
   assert.deepEqual(tools.map(({ name }) => name), [
-    "run_agent",
     "file_read",
     "list_dir",
     "glob",
@@ -37,6 +36,7 @@ Deno.test("an MCP client of the current generation uses the modern revision, wit
     "code_format",
     "web_search",
     "web_fetch",
+    "run_agent",
   ]);
   const gif = "R0lGODlhAQABAAAAACwAAAAAAQABAAAC";
   await Deno.writeFile(`${place.path}/b.gif`, Uint8Array.fromBase64(gif));
