@@ -254,6 +254,9 @@ export function plannedRun(
 /** Milliseconds before a blocked job is tried again at the earliest. */
 const PROBE = 15 * 60_000;
 
+/** Milliseconds by which the clocks of two machines may differ. A due time beyond was planned by a wrong clock. */
+const SKEW = 3_600_000;
+
 /**
  * The change of a job at the end of a run: last and next run, the gate of a one-shot job, whether it is blocked, and
  * whether it is parked, since its next run needs another grant (specification 3.1). A run that the schedule plans
@@ -270,8 +273,9 @@ export function afterRun(
   now: number,
 ): Partial<Job> {
   const set = job.next_run_at !== planned && !isDue(job, now) ? job.next_run_at : "";
-  // The clock of this machine may be behind that of the scheduler: what was due is not due once more.
-  const after = Math.max(now, readTime(job.running?.due ?? "") ?? now);
+  // The clock of this machine may be behind that of the scheduler by minutes: what was due is not due once more.
+  const due = readTime(job.running?.due ?? "") ?? now;
+  const after = due > now && due - now < SKEW ? due : now;
   const next = nextRun(job.schedule, { now: after, ran: true });
   const earliest = Math.max(retry_at, blocked ? now + PROBE : 0);
   const next_run_at = set || dated(next && Math.max(next, earliest));

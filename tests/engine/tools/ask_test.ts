@@ -110,8 +110,8 @@ Deno.test("a plugin's tool never gets the operator, and cannot take the name ask
   it.workspace.tools.register(nosy, "core"); // as a plugin of that name would
   await it.turn("go");
   const own = [
-    ...["attach", "commands", "config", "key", "max_result", "paths", "progress", "reads", "run"],
-    ...["session", "signal", "trace"],
+    ...["ask", "attach", "commands", "config", "key", "max_result", "paths", "progress", "reads"],
+    ...["run", "session", "signal", "trace"],
   ];
   assert.deepEqual(given.toSorted(), own);
   for (const owner of ["other", "core"]) {
