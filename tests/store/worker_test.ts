@@ -167,6 +167,8 @@ Deno.test({
     shows(await svc("sessions"), (worker) => `running on ${worker}`);
     shows(await svc("asks"), (worker) => `${worker} Which branch?`);
     shows(await svc("asks", "show", "1"), (worker) => ` on ${worker}, `);
+    // A worker sends what it has used once a moment.
+    await until(async () => !(await svc("usage")).startsWith("No requests"));
     shows(await svc("usage", "--by", "worker"), (worker) => worker);
     shows(await page("/sessions?details=true"), (worker) => `"running":true,"worker":"${worker}"`);
     shows(await page("/asks"), (worker) => `"worker":"${worker}"`);
