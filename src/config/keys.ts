@@ -131,25 +131,18 @@ const languageServer = () =>
     extensions: z.array(name()).check(z.minLength(1)),
   });
 
-/** The events of the setting `hooks`, and then what other agents call them. */
-const HOOK_EVENTS = [
-  "turn_start",
-  "tool_call",
-  "tool_result",
-  "turn_end",
-  "ask",
-  "compaction",
-  "UserPromptSubmit",
-  "PreToolUse",
-  "PostToolUse",
-  "Stop",
-  "SubagentStop",
-  "Notification",
-  "PreCompact",
-] as const;
+/** The events of the setting `hooks`, and what other agents call them. */
+export const HOOK_EVENTS = {
+  turn_start: ["UserPromptSubmit"],
+  tool_call: ["PreToolUse"],
+  tool_result: ["PostToolUse"],
+  turn_end: ["Stop", "SubagentStop"],
+  ask: ["Notification"],
+  compaction: ["PreCompact"],
+} as const;
 const hooks = () =>
   z.partialRecord(
-    z.enum(HOOK_EVENTS),
+    z.enum(Object.entries(HOOK_EVENTS).flat(2)),
     z.array(z.strictObject({
       matcher: z.optional(text()),
       hooks: z.array(z.strictObject({

@@ -1,4 +1,5 @@
 import { resolve } from "node:path";
+import { type ConfigValues, HOOK_EVENTS } from "../config/keys.ts";
 import { errorMessage } from "../platform/error.ts";
 import { jsonOr } from "../platform/files.ts";
 import { stripControl } from "../platform/terminal.ts";
@@ -14,23 +15,10 @@ import type { ToolOutcome } from "../tools/execute.ts";
 import type { Prepared } from "../tools/prepare.ts";
 import { TurnFailure } from "./events.ts";
 
-/** The events of hooks, and what other agents call them. */
-export const HOOK_EVENTS = {
-  turn_start: ["UserPromptSubmit"],
-  tool_call: ["PreToolUse"],
-  tool_result: ["PostToolUse"],
-  turn_end: ["Stop", "SubagentStop"],
-  ask: ["Notification"],
-  compaction: ["PreCompact"],
-} as const;
-
 type HookEvent = keyof typeof HOOK_EVENTS;
 
 /** The value of the setting `hooks`: by the name of an event, the programs that it starts. */
-export type HookSettings = Record<string, {
-  matcher?: string;
-  hooks: { type?: "command"; command: string; timeout?: number }[];
-}[]>;
+export type HookSettings = ConfigValues["hooks"];
 
 /** The names of tools in other agents, which their hooks compare with. */
 const TOOL_NAMES: Record<string, string> = {
