@@ -75,7 +75,12 @@ export function readFolderSkills(
  * The header of a skill's file (`name: value` lines between two lines of dashes) and the text after it. A header is
  * read as other agents read it, also where it is no valid YAML: a description may have a colon in it.
  */
-export function frontmatter(text: string): { fields: Record<string, string>; body: string } {
+export function frontmatter(text: string): {
+  /** The lines of the header; undefined without one. */
+  header?: string;
+  fields: Record<string, string>;
+  body: string;
+} {
   const header = /^\uFEFF?---[ \t]*\r?\n([^]*?)(?:\r?\n|^)---[ \t]*(?:\r?\n|$)/.exec(text);
   if (header === null) return { fields: {}, body: text.trim() };
   const fields: Record<string, string> = {};
@@ -94,7 +99,7 @@ export function frontmatter(text: string): { fields: Record<string, string>; bod
       fields[name] = `${fields[name]}${folded ? " " : "\n"}${rest}`.trim();
     }
   }
-  return { fields, body: text.slice(header[0].length).trim() };
+  return { header: header[1]!, fields, body: text.slice(header[0].length).trim() };
 }
 
 function unquoted(value: string): string {
@@ -130,11 +135,10 @@ export function skillProblems(folder: string, name: string): string[] {
     return [errorMessage(error)];
   }
   const problems: string[] = [];
-  const { fields, body } = frontmatter(text);
-  if (!/^\uFEFF?---/.test(text)) {
+  const { header, fields, body } = frontmatter(text);
+  if (header === undefined) {
     return ["It does not begin with a header: a line ---, name, description, another line ---."];
   }
-  const header = /^\uFEFF?---\r?\n([^]*?)\r?\n---/.exec(text)?.[1] ?? "";
   const odd = header.split(/\r?\n/).find((line) => UNQUOTED.test(line));
   if (odd !== undefined) {
     problems.push(
