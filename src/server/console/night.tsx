@@ -9,6 +9,7 @@ import type { TurnResult } from "../../engine/events.ts";
 import type { RunStore } from "../../engine/run_store.ts";
 import { isSince } from "../../jobs/schedule.ts";
 import type { JobsDigest } from "../../plugins/api.ts";
+import { plural } from "../../platform/text.ts";
 import type { Part } from "../../sessions/schema.ts";
 import type { ConsoleContext } from "../console.ts";
 import { writtenDuration } from "../http.ts";
@@ -350,8 +351,4 @@ export function Diff({ lines, path }: { lines: string[]; path: string }): JSX.El
 function brief(content: string): string {
   const text = content.trim();
   return text.length <= CONTENT ? text : `${text.slice(0, CONTENT).toWellFormed()}…`;
-}
-
-function plural(count: number, word: string): string {
-  return `${count} ${word}${count === 1 ? "" : "s"}`;
 }
