@@ -3,14 +3,11 @@ import { parseCommand } from "../commands/command.ts";
 import type { Io } from "../commands/io.ts";
 import { argumentsOf, isLogged, readLine } from "../commands/slash_line.ts";
 import { SHARED } from "../commands/table.ts";
-import { AGENT_NEEDS, type Workspace } from "../engine/workspace.ts";
+import { SESSION_NEEDS, type Workspace } from "../engine/workspace.ts";
 import { errorMessage, SvcError, usageError, writeHint } from "../platform/error.ts";
 import { oneLine, stripControl } from "../platform/terminal.ts";
 import type { SharedCommand } from "../plugins/command_names.ts";
 import type { EditorOperator } from "./operator.ts";
-
-/** What a session may come to use of the plugins. */
-export const EVERYTHING = { ...AGENT_NEEDS, commands: "all" } as const;
 
 /** Those that read keys or begin a worktree at a terminal, and one that follows files until it is interrupted. */
 const LEFT_OUT: readonly SharedCommand[] = ["connect", "disconnect", "init", "logs"];
@@ -21,7 +18,7 @@ const OFFERED = Object.entries(SHARED).filter(([name]) =>
 
 /** The slash commands of a session: the shared ones, and those of plugins. */
 export async function availableCommands(workspace: Workspace): Promise<AvailableCommand[]> {
-  const { commands } = await workspace.load(EVERYTHING);
+  const { commands } = await workspace.load(SESSION_NEEDS);
   return [
     ...OFFERED.map(([name, { summary }]) => ({
       name,
@@ -63,7 +60,7 @@ export async function runCommand(
 ): Promise<string | undefined> {
   const [, name = "", rest = ""] = /^\/([\w-]+)(?:\s+([^]*))?$/.exec(message.trim()) ?? [];
   const { workspace } = scope;
-  const { commands } = await workspace.load(EVERYTHING);
+  const { commands } = await workspace.load(SESSION_NEEDS);
   const added = commands.find(({ definition }) =>
     definition.name === name || definition.aliases?.includes(name)
   );

@@ -14,12 +14,12 @@ import { openingsOf } from "../commands/trust.ts";
 import { ROOT_RUN, type TurnEvent, type TurnResult } from "../engine/events.ts";
 import { RunRegistry } from "../engine/runs.ts";
 import { sessionRole, startAgent } from "../engine/start.ts";
-import type { Workspace } from "../engine/workspace.ts";
+import { SESSION_NEEDS, type Workspace } from "../engine/workspace.ts";
 import { errorMessage, SvcError, usageError } from "../platform/error.ts";
 import { oneLine, stripControl } from "../platform/terminal.ts";
 import { Grants } from "../policy/grants.ts";
 import { checkMode } from "../policy/settings.ts";
-import { availableCommands, EVERYTHING, runCommand } from "./commands.ts";
+import { availableCommands, runCommand } from "./commands.ts";
 import { EditorOperator } from "./operator.ts";
 import { promptOf } from "./prompt.ts";
 import { Updates } from "./updates.ts";
@@ -96,7 +96,7 @@ export class EditorSession {
   async load(): Promise<{ modes: SessionModeState; configOptions: SessionConfigOption[] }> {
     const { workspace } = this;
     const { name: session, role } = this.#request;
-    await workspace.load(EVERYTHING);
+    await workspace.load(SESSION_NEEDS);
     const begun = workspace.sessions.stamp(session) !== "";
     const found = await sessionRole(workspace, begun ? { session } : { role });
     this.#role_model = found?.model;

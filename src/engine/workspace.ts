@@ -91,6 +91,12 @@ export const AGENT_NEEDS = {
   skills: "all",
 } as const;
 
+/** The same for an interactive session, which has the commands of plugins too. */
+export const SESSION_NEEDS = { ...AGENT_NEEDS, commands: "all" } as const;
+
+/** The same for a run of a job, which is reported. */
+export const JOB_NEEDS: Needs = { ...AGENT_NEEDS, services: ["report"] };
+
 /** Milliseconds for which a use that was noted is not noted again. */
 const STAMP_AGE = 3_600_000;
 

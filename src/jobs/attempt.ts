@@ -3,7 +3,7 @@ import { type DeniedCall, ROOT_RUN, type TurnResult } from "../engine/events.ts"
 import { unusableWithRoles } from "../engine/agents.ts";
 import { type AgentRequest, prepareAgent } from "../engine/start.ts";
 import { taskOf } from "../engine/task.ts";
-import { AGENT_NEEDS, Workspace } from "../engine/workspace.ts";
+import { JOB_NEEDS, Workspace } from "../engine/workspace.ts";
 import { joinSignals } from "../platform/clock.ts";
 import { errorMessage, SvcError, usageError } from "../platform/error.ts";
 import { type Span, startSpan, within } from "../platform/trace.ts";
@@ -55,7 +55,7 @@ export async function openForJob(
   });
   const { config } = workspace;
   config.override("tools.deny", [...new Set([...config.get("tools.deny"), ...job.tools_deny])]);
-  const { services } = await workspace.load({ ...AGENT_NEEDS, services: ["report"] }, options);
+  const { services } = await workspace.load(JOB_NEEDS, options);
   return reportServices(workspace, services);
 }
 

@@ -3,7 +3,7 @@ import { ROOT_RUN, type TurnEvent } from "../engine/events.ts";
 import { type Run, RunRegistry } from "../engine/runs.ts";
 import type { PreparedAgent, StartedAgent } from "../engine/start.ts";
 import type { TurnOptions } from "../engine/turn.ts";
-import { AGENT_NEEDS, type Workspace } from "../engine/workspace.ts";
+import { SESSION_NEEDS, type Workspace } from "../engine/workspace.ts";
 import { usageError } from "../platform/error.ts";
 import { Grants } from "../policy/grants.ts";
 import type { Operator } from "../policy/operator.ts";
@@ -125,7 +125,7 @@ export class Conversation {
   /** The backend of the root agent as the settings are now. */
   async backend(): Promise<Backend> {
     const { workspace, role } = this.#options;
-    await workspace.load(EVERYTHING);
+    await workspace.load(SESSION_NEEDS);
     const { sessionRole } = await import("../engine/start.ts");
     const { model } = await sessionRole(workspace, { role, session: this.#name }) ?? {};
     return workspace.backend({ role_model: model });
@@ -167,7 +167,7 @@ export class Conversation {
 
   async #prepare(run: number): Promise<PreparedAgent> {
     const { workspace, operator, role, granted } = this.#options;
-    await workspace.load(EVERYTHING);
+    await workspace.load(SESSION_NEEDS);
     const grants = this.#grants.get(run) ?? new Grants();
     this.#grants.set(run, grants);
     const { prepareAgent } = await import("../engine/start.ts");
@@ -203,6 +203,3 @@ export class Conversation {
     return JSON.stringify([settings, provider, base_url, api_key, model, role, line]);
   }
 }
-
-/** What a session may come to use of the plugins. */
-export const EVERYTHING = { ...AGENT_NEEDS, commands: "all" } as const;

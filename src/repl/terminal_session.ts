@@ -6,7 +6,7 @@ import { oneLine, stripControl, visible } from "../platform/terminal.ts";
 import { factLines, wrapped } from "../platform/text.ts";
 import type { BackendRequest } from "../providers/resolve.ts";
 import type { Part } from "../sessions/schema.ts";
-import { EVERYTHING } from "./conversation.ts";
+import { SESSION_NEEDS } from "../engine/workspace.ts";
 import { reported, runLoop } from "./loop.ts";
 import { onSignals, type Opened, type Shell } from "./shell.ts";
 
@@ -57,7 +57,7 @@ export async function runTerminal(
     }
     // Prepares what the first message needs while the operator types.
     workspace.clock.sleep(AHEAD, closing.signal).then(() => {
-      void workspace.load(EVERYTHING).catch(() => {});
+      void workspace.load(SESSION_NEEDS).catch(() => {});
       void import("../engine/start.ts");
       void Promise.all([workspace.sandbox.kind(), roleModel(shell)]).then(([kind, model]) => {
         sandbox = [`sandbox: ${kind ?? "none"}`, ...model].join(" · ");

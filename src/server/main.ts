@@ -3,7 +3,7 @@ import { type LogFormat, noteParts, withJsonNotes } from "../commands/log.ts";
 import { openShared } from "../commands/workspace.ts";
 import { authorityOf } from "../engine/agents.ts";
 import { withdrawFirst, withdrawFor } from "../engine/start.ts";
-import { AGENT_NEEDS, type Workspace } from "../engine/workspace.ts";
+import { JOB_NEEDS, type Workspace } from "../engine/workspace.ts";
 import { serveHost, servePort, serverAddress } from "../platform/environment.ts";
 import { systemClock } from "../platform/clock.ts";
 import { errorMessage } from "../platform/error.ts";
@@ -98,7 +98,7 @@ export async function serve(values: ServeValues, given: Io): Promise<number> {
   }
   const asks = workspace.config.get("mcp_server.allow_ask"); // MCP clients confirm themselves
   const { plugins } = await workspace.load(
-    { ...AGENT_NEEDS, services: ["report"] },
+    JOB_NEEDS,
     withdrawFirst(workspace, asks),
   );
   const mcp = plugins.some(({ name, status }) => name === "svc-core-mcp" && status === "loaded");

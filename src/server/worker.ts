@@ -1,7 +1,7 @@
 import { isTrouble, stepFields, stepLine } from "../commands/jobs/view.ts";
 import type { Io } from "../commands/io.ts";
 import { type LogFields, type LogFormat, logLine } from "../commands/log.ts";
-import { AGENT_NEEDS, type Workspace } from "../engine/workspace.ts";
+import { JOB_NEEDS, type Workspace } from "../engine/workspace.ts";
 import { jobContext } from "../jobs/context.ts";
 import { drain, type Stopping } from "../jobs/scheduler.ts";
 import { JobWorker, type Step } from "../jobs/worker.ts";
@@ -51,7 +51,7 @@ export async function work(
     log.note(message, fields);
   };
   const context = jobContext(workspace);
-  await workspace.load({ ...AGENT_NEEDS, services: ["report"] });
+  await workspace.load(JOB_NEEDS);
   const metrics = new Metrics();
   const turns = new Turns(workspace, metrics, log);
   const runs = new Runs(workspace, turns, context);

@@ -2,6 +2,7 @@ import { words } from "../../commands/catalog.ts";
 import { nameOf } from "../../commands/names.ts";
 import type { TeamRun } from "../../commands/teams.ts";
 import { ROOT_RUN } from "../../engine/events.ts";
+import { SESSION_NEEDS } from "../../engine/workspace.ts";
 import { usageError } from "../../platform/error.ts";
 import type { Shell } from "../shell.ts";
 import type { SlashCommand } from "./table.ts";
@@ -47,8 +48,7 @@ export const memorizeSession: SlashCommand<InferValue<typeof memorizeParser>> = 
       const hint = `See the settings memory_enabled and memory.${scope}.`;
       throw usageError("memory_off", `Memory of ${scope}s is switched off.`, hint);
     }
-    const { EVERYTHING } = await import("../conversation.ts");
-    await workspace.load(EVERYTHING);
+    await workspace.load(SESSION_NEEDS);
     if (scope === "job") {
       const { jobContext } = await import("../../jobs/context.ts");
       jobContext(workspace).register.need(name);

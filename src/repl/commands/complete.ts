@@ -3,7 +3,7 @@ import { completions } from "../../commands/help.ts";
 import { lookUp, type NameKind, namesOf } from "../../commands/names.ts";
 import { entriesOf } from "../../platform/files.ts";
 import { oneLine } from "../../platform/terminal.ts";
-import { EVERYTHING } from "../conversation.ts";
+import { SESSION_NEEDS } from "../../engine/workspace.ts";
 import { STEPS } from "../focus.ts";
 import type { Completion } from "../input/completion.ts";
 import type { Shell } from "../shell.ts";
@@ -49,7 +49,7 @@ async function commandNames(word: string, { workspace }: Shell): Promise<Complet
       description: summary,
     }))
   );
-  const plugins = (await workspace.load(EVERYTHING)).commands.map(({ definition }) => ({
+  const plugins = (await workspace.load(SESSION_NEEDS)).commands.map(({ definition }) => ({
     text: `/${definition.name}`,
     description: oneLine(definition.description),
   }));

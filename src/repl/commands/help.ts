@@ -3,7 +3,7 @@ import { commandHelp } from "../../commands/help.ts";
 import { nameOf } from "../../commands/names.ts";
 import { usageError } from "../../platform/error.ts";
 import { oneLine } from "../../platform/terminal.ts";
-import { EVERYTHING } from "../conversation.ts";
+import { SESSION_NEEDS } from "../../engine/workspace.ts";
 import { wrapped } from "../../platform/text.ts";
 import type { Shell } from "../shell.ts";
 import { aliasesOf, COMMANDS, findCommand, type SlashCommand } from "./table.ts";
@@ -46,7 +46,7 @@ async function overview({ workspace, output, style }: Shell): Promise<void> {
     const also = aliases === "" ? "" : ` (${aliases})`;
     show(name, subcommands(await load()), summary + also);
   }
-  for (const { definition } of (await workspace.load(EVERYTHING)).commands) {
+  for (const { definition } of (await workspace.load(SESSION_NEEDS)).commands) {
     show(oneLine(definition.name), [], oneLine(definition.description));
   }
   const tools = workspace.tools.list().map(({ name }) => oneLine(name)).join(" ");
@@ -75,7 +75,7 @@ async function one(word: string, others: string[], shell: Shell): Promise<void> 
     if (found.name === "tool") await listTools(shell);
     return;
   }
-  const { commands } = await workspace.load(EVERYTHING);
+  const { commands } = await workspace.load(SESSION_NEEDS);
   const theirs = commands.find(({ definition }) => definition.name === word)?.definition;
   if (theirs === undefined) {
     throw usageError("unknown_command", `There is no command /${word}.`, "See: /help");
@@ -87,7 +87,7 @@ async function one(word: string, others: string[], shell: Shell): Promise<void> 
 
 /** The tools that `/tool` can run, a line each. */
 export async function listTools({ workspace, output, style }: Shell): Promise<void> {
-  await workspace.load(EVERYTHING);
+  await workspace.load(SESSION_NEEDS);
   const tools = workspace.tools.list();
   const widest = Math.max(...tools.map(({ name }) => name.length)) + 2;
   const columns = output.columns();

@@ -1,5 +1,6 @@
 import { parseCommand } from "../../commands/command.ts";
 import { argumentsOf, isLogged, readLine } from "../../commands/slash_line.ts";
+import { SESSION_NEEDS } from "../../engine/workspace.ts";
 import { nearest, usageError } from "../../platform/error.ts";
 import { stripControl } from "../../platform/terminal.ts";
 import { SESSION_COMMANDS } from "../../plugins/command_names.ts";
@@ -64,8 +65,7 @@ async function attended(command: SlashCommand, values: unknown, shell: Shell): P
 
 /** A command that a plugin has registered (specification 4.9); names of svc itself come first. */
 async function runPluginCommand(word: string, rest: string, shell: Shell): Promise<boolean> {
-  const { EVERYTHING } = await import("../conversation.ts");
-  const { commands } = await shell.workspace.load(EVERYTHING);
+  const { commands } = await shell.workspace.load(SESSION_NEEDS);
   const found = commands.find(({ definition: { name, aliases } }) =>
     name === word || aliases?.includes(word)
   );

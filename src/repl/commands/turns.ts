@@ -1,5 +1,6 @@
 import { textOption } from "../../commands/command.ts";
 import { nameOf } from "../../commands/names.ts";
+import { SESSION_NEEDS } from "../../engine/workspace.ts";
 import { usageError } from "../../platform/error.ts";
 import { stripControl } from "../../platform/terminal.ts";
 import type { Shell } from "../shell.ts";
@@ -108,8 +109,7 @@ export async function targetOf(given: string | undefined, shell: Shell): Promise
       runs: conversation.runs.list(),
       sessions,
       roles: async () => {
-        const { EVERYTHING } = await import("../conversation.ts");
-        await workspace.load(EVERYTHING);
+        await workspace.load(SESSION_NEEDS);
         return (await workspace.catalog()).list("role").map(({ name }) => name);
       },
     });
