@@ -37,7 +37,7 @@ import {
 } from "./budget.ts";
 import { type TurnEvent, TurnFailure } from "./events.ts";
 import { addUsage } from "./budget.ts";
-import { imageChars } from "./conversation.ts";
+import { sizeOf } from "./conversation.ts";
 import type { TurnTask } from "./task.ts";
 import { tracedAsk, tracedChat } from "./trace.ts";
 
@@ -332,7 +332,7 @@ export class Meter {
     purpose: string,
   ): Promise<Ticket> {
     const { config, ledger, densities, job } = this.#spending;
-    const chars = characters(messages);
+    const chars = messages.reduce((sum, each) => sum + sizeOf(each, provider.echo_reasoning), 0);
     const price = priceOf(config, provider.name, provider.model);
     const root = this.account?.root;
     const own = root?.budgets(config) ?? [];
@@ -479,18 +479,6 @@ function limited(
 ): ChatOptions {
   if (max_tokens === undefined) return { ...options, cut };
   return { ...options, cut, max_tokens: Math.min(max_tokens, options.max_tokens ?? Infinity) };
-}
-
-function characters(messages: ChatMessage[]): number {
-  let sum = 0;
-  for (const message of messages) {
-    const { content, reasoning_content, tool_calls = [] } = message;
-    sum += (content?.length ?? 0) + (reasoning_content?.length ?? 0) + imageChars(message);
-    for (const call of tool_calls) {
-      sum += call.function.name.length + call.function.arguments.length;
-    }
-  }
-  return sum;
 }
 
 /** A wait that ends with a signal. */

@@ -43,7 +43,7 @@ export interface RequestLine extends Partial<Origin> {
   cost: number | null;
   /** Tool calls of the reply that were allowed to run. */
   calls: number;
-  /** Characters of the messages. */
+  /** Characters that the messages take in a request. */
   chars: number;
   /** The backend reported no counts, so they are estimates. */
   estimated?: true;

@@ -300,8 +300,13 @@ export class Vendor implements AsyncDisposable {
       return void this.#record(messages, "stall", { tokens });
     }
     const cached = this.#common(lane, text);
-    const reply = this.model.reply(messages, body.tools);
-    const output = Math.ceil(JSON.stringify(reply).length / 4);
+    const { max_tokens = Infinity } = body;
+    const whole = this.model.reply(messages, body.tools);
+    const size = Math.ceil(JSON.stringify(whole).length / 4);
+    const reply: Reply = size <= max_tokens
+      ? whole
+      : { text: `${whole.text ?? ""}`.slice(0, 4 * max_tokens), finish: "length" };
+    const output = Math.min(size, max_tokens);
     const cut = chance > 0.985 && now > this.#start;
     this.#record(messages, cut ? "cut" : "answered", { tokens, cached, output });
     const usage = {

@@ -158,21 +158,31 @@ Deno.test("failed requests are recorded; counts that a backend leaves out are es
 
 Deno.test("a turn ends in order before its budget of tokens is exceeded", async () => {
   await using it = await agent(READS.map((each) => used(each, [100, 10])), { files });
-  const { result, events } = await run(it, { max_total_tokens: 450 });
+  const { result, events } = await run(it, { max_total_tokens: 490 });
   assert.deepEqual([result.status, result.reason], ["error", "budget"]);
   assert.equal(it.backend.chats.length, 4);
   assert.match(
     result.errors[0]!.message,
-    /^Stopped by the budget max_total_tokens: 440 of 450 tokens are used, and the next request needs about 1\d\d tokens\./,
+    /^Stopped by the budget max_total_tokens: 440 of 490 tokens are used, and the next request needs about 1\d\d tokens\./,
   );
   assert.deepEqual(
     notices(events).filter((text) => /%/.test(text)),
-    ["97 % of the budget max_total_tokens are used: 440 of 450 tokens."],
+    ["89 % of the budget max_total_tokens are used: 440 of 490 tokens."],
   );
   // What was done is kept, and the session goes on.
   const [turn] = it.session.document().turns;
   assert.equal(turn!.parts.filter(({ type }) => type === "tool").length, 4);
   assert.deepEqual([turn!.status, turn!.usage!.total_tokens], ["error", 440]);
+});
+
+Deno.test("the next request of a budget counts with the frames of its messages", async () => {
+  const reads: [string, { path: string }][] = Array(30).fill(["file_read", { path: "a.txt" }]);
+  await using it = await agent([used(calls(reads), [100, 10]), used(say("read"), [1200, 10])], {
+    files,
+  });
+  const { result } = await run(it, { max_total_tokens: 800 }); // the texts alone take less than 300
+  assert.equal(result.reason, "budget", JSON.stringify(result));
+  assert.equal(it.backend.chats.length, 1);
 });
 
 /** A clock whose waits before another attempt take no time. */
@@ -235,9 +245,9 @@ Deno.test("a budget of cost counts by the prices", async () => {
 
 Deno.test("a reply may have as many tokens as the budget leaves", async () => {
   await using it = await agent(READS.map((each) => used(each, [100, 10])), { files });
-  await run(it, { max_total_tokens: 450 });
+  await run(it, { max_total_tokens: 490 });
   const most = it.backend.chats.map(({ max_tokens }) => max_tokens);
-  assert.ok(most[0] <= 450 && most[1] <= 240, JSON.stringify(most));
+  assert.ok(most[0] <= 490 && most[1] <= 260, JSON.stringify(most));
   assert.ok(most[3] >= 1 && most[3] <= 20, JSON.stringify(most));
 });
 
@@ -314,12 +324,12 @@ Deno.test("max_rounds limits each agent of the turn", async () => {
 Deno.test("budget.turn of the configuration holds for each turn", async () => {
   await using it = await agent(always(used(READ, [100, 10])), {
     files,
-    config: { "budget.turn": { tokens: 250 } },
+    config: { "budget.turn": { tokens: 290 } },
   });
   for (const _ of [1, 2]) {
     const { result } = await it.turn("go");
     assert.equal(result.reason, "budget");
-    assert.match(result.errors[0]!.message, /the budget budget\.turn\.tokens: 220 of 250/);
+    assert.match(result.errors[0]!.message, /the budget budget\.turn\.tokens: 220 of 290/);
   }
 });
 
@@ -415,10 +425,10 @@ Deno.test("a team's stages share the limits of its turn, and its result has the 
   const stage = (n: number) => as("YOU WORK", used(READS[n]!, [100, 10]));
   const { backends, turn } = await teamOf([stage(0), stage(1), stage(2), stage(3)]);
   await using it = backends;
-  const { result } = await turn({ max_total_tokens: 250 });
+  const { result } = await turn({ max_total_tokens: 290 });
   assert.deepEqual([result.status, result.reason], ["error", "budget"]);
   assert.equal(result.total_usage.total_tokens, 220);
-  assert.match(result.errors[0]!.message, /max_total_tokens: 220 of 250 tokens/);
+  assert.match(result.errors[0]!.message, /max_total_tokens: 220 of 290 tokens/);
   assert.equal(it.session.document().turns[0]!.status, "error");
 });
 
