@@ -1,7 +1,7 @@
 import { timestamp } from "../platform/clock.ts";
 import { errorMessage } from "../platform/error.ts";
 import { concludeRun, reportEnd, reportParked } from "./report.ts";
-import { holdJob, isTrusted, type JobContext, record } from "./context.ts";
+import { type HeldJob, holdJob, isTrusted, type JobContext, record } from "./context.ts";
 import { readTime } from "./schedule.ts";
 import type { HistoryEntry, Job } from "./schema.ts";
 import { transition } from "./transitions.ts";
@@ -27,7 +27,7 @@ export async function recover(context: JobContext, signal?: AbortSignal): Promis
     if (lock === undefined) continue;
     try {
       await context.store?.refresh(); // the worker that had the lease may have ended the run
-      await recoverHeld(context, name, signal);
+      await recoverHeld(context, name, lock, signal);
     } catch (error) {
       context.warn(`${name}: what an earlier process left is not taken up: ${errorMessage(error)}`);
     } finally {
@@ -36,15 +36,25 @@ export async function recover(context: JobContext, signal?: AbortSignal): Promis
   }
 }
 
-/** Recovers one job. The caller holds its lock. */
+/** Recovers one job, whose lock the caller holds. */
 export async function recoverHeld(
   context: JobContext,
   name: string,
+  { token }: Pick<HeldJob, "token">,
   signal?: AbortSignal,
 ): Promise<void> {
   const { register } = context;
-  const job = register.get(name);
-  if (job === undefined || (job.status !== "executing" && job.running === undefined)) return;
+  const isLeft = (job: Job | undefined) =>
+    job !== undefined && (job.status === "executing" || job.running !== undefined);
+  let job = register.get(name);
+  if (isLeft(job) && job?.running?.phase !== "backoff" && token !== undefined) {
+    // The worker whose lease has expired may live, and have ended the run just now. From here on it records nothing.
+    job = await register.change(
+      name,
+      ({ running }) => running && { set: { running: { ...running, token } } },
+    );
+  }
+  if (job === undefined || !isLeft(job)) return;
   switch (job.running?.phase) {
     case "report":
       return await reportLeft(context, job, signal);
@@ -80,26 +90,24 @@ async function recordInterrupted(
   // own, since the queue may still have the item of the attempt that was interrupted.
   const due = readTime(running?.due ?? "");
   if (job.status === "executing" && job.enabled && entry.attempt <= job.retries) {
-    await register.change(name, (job) =>
-      job.running?.token !== running?.token ? undefined : ({
-        append: entry,
-        set: {
-          running: {
-            started_at: entry.started_at,
-            session: "",
-            ...job.running,
-            attempt: entry.attempt,
-            phase: "backoff",
-            attempt_at: "",
-            next_at: due === undefined
-              ? entry.finished_at
-              : new Date(due + entry.attempt).toISOString(),
-            // The worker that made the attempt may wake: it records nothing any more.
-            token: undefined,
-            worker: undefined,
-          },
+    await register.change(name, (job) => ({
+      append: entry,
+      set: {
+        running: {
+          started_at: entry.started_at,
+          session: "",
+          ...job.running,
+          attempt: entry.attempt,
+          phase: "backoff",
+          attempt_at: "",
+          next_at: due === undefined
+            ? entry.finished_at
+            : new Date(due + entry.attempt).toISOString(),
+          token: undefined,
+          worker: undefined,
         },
-      }));
+      },
+    }));
     return await leaveForLater(context, name);
   }
   await concludeRun(context, name, {

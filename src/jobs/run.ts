@@ -75,7 +75,7 @@ export async function beginRun(
     if (trigger === "run" && context.store !== undefined && !suits) {
       return { refused: `is for workers with the label ${label}` };
     }
-    await recoverHeld(context, name, signal);
+    await recoverHeld(context, name, lock, signal);
     const before = register.need(name);
     const continues = before.running !== undefined && before.running.run === accepted;
     if (resumed && !continues) return { refused: "has ended that run" };

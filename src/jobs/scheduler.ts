@@ -1,7 +1,7 @@
 import type { Clock } from "../platform/clock.ts";
 import { errorMessage } from "../platform/error.ts";
-import type { RunQueue } from "../store/port.ts";
-import { LocalQueue } from "../store/queue.ts";
+import type { QueueItem, RunQueue } from "../store/port.ts";
+import { LocalQueue, rankOf } from "../store/queue.ts";
 import { isTrusted, type JobContext, UNTRUSTED_JOB } from "./context.ts";
 import { recover } from "./recover.ts";
 import { readTime } from "./schedule.ts";
@@ -50,7 +50,8 @@ export class Scheduler {
   }
 
   /**
-   * Makes one attempt of every due job, in the order of their priorities and names, at most `concurrency` at a time.
+   * Makes one attempt of every due job, at most `concurrency` at a time: in the order of their priorities, runs that
+   * have begun before others, then by name.
    * A job in backoff does not block others; the first tick after the backoff makes its next attempt. An error of one
    * job is warned about and does not affect others.
    *
@@ -138,12 +139,15 @@ export class Scheduler {
         due.set(name, new Date(next!).toISOString());
       }
     }
-    const priority = (name: string) => jobs.get(name)?.priority ?? 0;
+    const place = (name: string): Pick<QueueItem, "priority" | "begun"> => {
+      const { priority, running } = jobs.get(name) ?? {};
+      return { ...priority !== undefined && { priority }, ...running && { begun: true } };
+    };
     const names = [...due.keys()].filter((name) => this.#worker?.isBusy(name) !== true)
-      .sort((one, other) => priority(other) - priority(one) || (one < other ? -1 : 1));
+      .sort((one, other) => rankOf(place(other)) - rankOf(place(one)) || (one < other ? -1 : 1));
     const sent = new Map<string, number>();
     for (const name of names) {
-      const { label, priority } = jobs.get(name) ?? {};
+      const { label } = jobs.get(name) ?? {};
       const key = jobKey(name, due.get(name)!);
       const before = this.#sent.get(key);
       if (before !== undefined && Math.abs(now - before) < AGAIN) {
@@ -157,7 +161,7 @@ export class Scheduler {
         key,
         // Without a store there is one worker, which runs everything.
         ...label !== undefined && store !== undefined && { label },
-        ...priority !== undefined && { priority },
+        ...place(name),
       });
     }
     this.#sent = sent;

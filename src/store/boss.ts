@@ -11,6 +11,7 @@ import type {
   WorkOptions,
 } from "./port.ts";
 import { LOCK } from "./postgres.ts";
+import { rankOf } from "./queue.ts";
 
 /** The schema of pg-boss's tables. */
 const SCHEMA = "svc_boss";
@@ -68,12 +69,12 @@ export class PostgresQueue implements RunQueue {
   }
 
   async put(item: QueueItem): Promise<boolean> {
-    const { kind, key, priority, label, group, after } = item;
+    const { kind, key, label, group, after } = item;
     const boss = await this.boss();
     const queue = await this.#queue(boss, kind, label);
     const id = await boss.send(queue, item, {
       singletonKey: key,
-      ...priority !== undefined && { priority },
+      priority: rankOf(item),
       ...group !== undefined && { group: { id: group } },
       // In seconds from now, by PostgreSQL's clock: that of this machine may be off.
       ...after !== undefined && { startAfter: this.#until(after) },

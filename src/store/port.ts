@@ -347,6 +347,8 @@ export interface QueueItem {
   key: string;
   /** The larger the earlier. Default: 0 */
   priority?: number;
+  /** It goes on with what has begun: it is taken before others of its priority. */
+  begun?: true;
   /** Only workers with this label take it. */
   label?: string;
   /** Items of a group run one after another. */

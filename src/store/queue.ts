@@ -30,8 +30,7 @@ export class LocalQueue implements RunQueue {
   put(item: QueueItem): Promise<boolean> {
     if (this.#keys.has(item.key) || this.#closed.signal.aborted) return Promise.resolve(false);
     this.#keys.add(item.key);
-    const { priority = 0 } = item;
-    const place = this.#waiting.findIndex((other) => (other.priority ?? 0) < priority);
+    const place = this.#waiting.findIndex((other) => rankOf(other) < rankOf(item));
     this.#waiting.splice(place < 0 ? this.#waiting.length : place, 0, item);
     const wait = this.#early(item);
     if (wait > 0) {
@@ -115,4 +114,9 @@ export class LocalQueue implements RunQueue {
   #early({ after }: QueueItem): number {
     return after === undefined ? 0 : Date.parse(after) - this.#clock.now();
   }
+}
+
+/** The rank of an item: the larger the earlier. */
+export function rankOf({ priority = 0, begun }: Pick<QueueItem, "priority" | "begun">): number {
+  return 2 * priority + (begun ? 1 : 0);
 }

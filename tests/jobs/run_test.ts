@@ -130,18 +130,18 @@ Deno.test("budget.job_run counts all attempts of a run", async () => {
   assert.deepEqual(history.map(({ usage }) => usage!.prompt_tokens), [90, 90]);
   assert.match(
     history[1]!.reason,
-    /^Stopped by the budget budget\.job_run\.tokens: 200 of 250 tokens/,
+    /^Stopped by the budget budget\.job_run\.tokens: 200 of 260 tokens/,
   );
 });
 
 Deno.test("a run that reaches its budget is failed with the reason, and is not retried", async () => {
   const read = (n: number) => call("file_read", { path: `${n}` }, { usage: { total_tokens: 100 } });
   await using place = await jobs([read(1), read(2), read(3)], { recorder: true });
-  await place.add({ name: "a", retries: 3, max_total_tokens: 250 });
+  await place.add({ name: "a", retries: 3, max_total_tokens: 260 });
   await run(place);
   const [entry, ...others] = place.register.history("a");
   assert.deepEqual(others, []);
-  assert.match(entry!.reason, /^Stopped by the budget max_total_tokens: 200 of 250 tokens/);
+  assert.match(entry!.reason, /^Stopped by the budget max_total_tokens: 200 of 260 tokens/);
 });
 
 Deno.test("the system prompt of a job is role, task, job prompt, memory, mode, in this order [2.6]", async () => {

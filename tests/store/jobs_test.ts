@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { jobContext } from "../../src/jobs/context.ts";
-import { recover } from "../../src/jobs/recover.ts";
+import { holdJob, jobContext } from "../../src/jobs/context.ts";
+import { recover, recoverHeld } from "../../src/jobs/recover.ts";
 import { Scheduler } from "../../src/jobs/scheduler.ts";
 import type { Job } from "../../src/jobs/schema.ts";
 import { jobKey, JobWorker, type Step } from "../../src/jobs/worker.ts";
@@ -270,5 +270,61 @@ Deno.test({
       [[1, "verified"]],
     );
     assert.equal(one.context.register.get("last")!.status, "verified");
+  },
+});
+
+Deno.test({
+  ...needed,
+  name: "a run that its worker ends while another machine takes it over is not interrupted",
+  async fn() {
+    const store = await server.database(withTables);
+    await using backend = startBackend({ replies: [] });
+    await using one = await jobMachine(store, backend);
+    await using two = await jobMachine(store, backend);
+    const now = new Date().toISOString();
+    const left = { attempt: 1, session: "", started_at: now, attempt_at: now, next_at: "" };
+    const running = { ...left, phase: "attempt" as const, token: 1, worker: "one/1" };
+    await one.add({ name: "last", status: "executing", running, retries: 3 });
+    await two.workspace.store!.refresh();
+    const lock = await holdJob(two.context, "last");
+    const append = { ...left, ...{ finished_at: now, status: "verified" as const, reason: "" } };
+    await one.context.register.change("last", () => ({
+      append: { ...append, duration: 1, content: "done" },
+      set: { status: "verified", running: { ...running, phase: "report" } },
+    }));
+    await recoverHeld(two.context, "last", lock!); // its copy is that of a moment ago
+    await lock!.release();
+    const { register } = two.context;
+    assert.deepEqual(register.history("last").map(({ status }) => status), ["verified"]);
+    const { status, running: after } = register.need("last");
+    assert.deepEqual([status, after], ["verified", undefined]);
+  },
+});
+
+Deno.test({
+  ...needed,
+  name: "a run that has begun goes on before other jobs begin",
+  async fn() {
+    const store = await server.database(withTables);
+    await using backend = startBackend({ replies: [say("first"), say("second")] });
+    await using one = await jobMachine(store, backend);
+    const now = new Date().toISOString();
+    const left = { attempt: 1, session: "", started_at: now, attempt_at: now, next_at: now };
+    await one.add({ name: "a-new", next_run_at: now });
+    await one.add({
+      name: "b-begun",
+      next_run_at: now,
+      status: "failed",
+      retries: 3,
+      running: { ...left, phase: "backoff" },
+    });
+    await one.scheduler.sweep(never);
+    const worker = one.worker();
+    await until(() => worker.steps.filter(({ step }) => step === "finished").length === 2);
+    await worker.close();
+    assert.deepEqual(
+      worker.steps.filter(({ step }) => step === "started").map(({ job }) => job),
+      ["b-begun", "a-new"],
+    );
   },
 });

@@ -106,6 +106,18 @@ export function queueSuite(
     await worker.close();
   });
 
+  test("what has begun is taken before other items of its priority", async ([queue]) => {
+    await put(queue!, job("new"), job("high", { priority: 1 }), job("begun", { begun: true }));
+    const order: string[] = [];
+    const worker = queue!.work(
+      { labels: [], concurrency: () => 1 },
+      ({ name }) => Promise.resolve(void order.push(name)),
+    );
+    await until(() => order.length === 3);
+    assert.deepEqual(order, ["high", "begun", "new"]);
+    await worker.close();
+  });
+
   test("only a worker with the label of an item takes it", async ([queue]) => {
     await put(queue!, job("big", { label: "gpu" }), job("any"));
     const plain = holding(queue!, 5);
