@@ -130,7 +130,7 @@ Deno.test("budget.job_run counts all attempts of a run", async () => {
   assert.deepEqual(history.map(({ usage }) => usage!.prompt_tokens), [90, 90]);
   assert.match(
     history[1]!.reason,
-    /^Stopped by the budget budget\.job_run\.tokens: 200 of 260 tokens/,
+    /^Stopped by the budget budget\.job_run\.tokens: 200 of 250 tokens/,
   );
 });
 
