@@ -4,11 +4,11 @@ import { layerFolder, readMarkdown, type Scope } from "./files.ts";
 import {
   acceptEntry,
   type CatalogSources,
+  catalogStamp,
   complete,
   type Entry,
   type Layer,
   type LayerName,
-  layersStamp,
   mergeLayers,
   overlay,
   readLayers,
@@ -32,8 +32,8 @@ export class Catalog {
   readonly #sources: CatalogSources;
   readonly #layers = new Map<Kind, Layer[]>();
   readonly #entries = new Map<Kind, Map<string, Entry<unknown>>>();
-  /** The files of a kind as they were read. */
-  readonly #stamps = new Map<Kind, string>();
+  /** The files as they were before the first of them was read. */
+  #stamp: string | undefined;
 
   constructor(sources: CatalogSources) {
     const warned = new Set<string>();
@@ -195,16 +195,15 @@ export class Catalog {
     return complete(kind, name, all.reduce((lower, raw) => overlay(kind, lower, raw)), () => {});
   }
 
-  /** Reads the kinds whose files were edited again at their next use. */
+  /** Reads all layers again at their next use, if a file was edited. */
   refresh(): void {
-    for (const [kind, stamp] of this.#stamps) {
-      if (stamp !== layersStamp(kind, this.#sources)) this.#forget(kind);
-    }
+    if (this.#stamp !== undefined && this.#stamp !== catalogStamp(this.#sources)) this.reload();
   }
 
   /** Reads all layers again at their next use. */
   reload(): void {
     for (const kind of ["role", "team", "skill"] as const) this.#forget(kind);
+    this.#stamp = undefined;
   }
 
   /** @throws SvcError `skill_folder` (exit 2) for a skill of a layer that is a folder */
@@ -216,7 +215,6 @@ export class Catalog {
   #forget(kind: Kind): void {
     this.#layers.delete(kind);
     this.#entries.delete(kind);
-    this.#stamps.delete(kind);
   }
 
   #all<K extends Kind>(kind: K): Map<string, Entry<Values[K]>> {
@@ -230,7 +228,7 @@ export class Catalog {
   #layersOf(kind: Kind): Layer[] {
     const known = this.#layers.get(kind);
     if (known !== undefined) return known;
-    this.#stamps.set(kind, layersStamp(kind, this.#sources)); // before reading: a later edit is noticed
+    this.#stamp ??= catalogStamp(this.#sources); // before reading: a later edit is noticed
     const layers = readLayers(kind, this.#sources);
     this.#layers.set(kind, layers);
     return layers;

@@ -4,7 +4,7 @@ import { parseSettings, readConfigFile } from "../config/file.ts";
 import { merge } from "../config/key_path.ts";
 import type { Paths } from "../platform/environment.ts";
 import { errorMessage, nearest, usageError } from "../platform/error.ts";
-import { fileStamp, isObject } from "../platform/files.ts";
+import { entriesOf, exists, fileStamp, isObject } from "../platform/files.ts";
 import type { PluginInfo } from "../plugins/discovery.ts";
 import type { CatalogEntry, Registered } from "../plugins/hooks.ts";
 import { BUNDLED_ROLES, BUNDLED_TEAMS } from "./bundled.ts";
@@ -97,18 +97,25 @@ export function readLayers(kind: Kind, sources: CatalogSources): Layer[] {
   return layers;
 }
 
-/** Differs when the files of a kind may have changed. Reads no file. */
-export function layersStamp(kind: Kind, { paths }: Pick<CatalogSources, "paths">): string {
-  return (["global", "local"] as const).map((scope) => {
+/**
+ * Differs when the files of the catalog may have changed. Reads no file. It is made for each turn, and most of the files
+ * are usually missing: a system call that fails takes as long as three others, so the folders are listed instead.
+ */
+export function catalogStamp({ paths }: Pick<CatalogSources, "paths">): string {
+  return (["global", "local"] as const).flatMap((scope) => {
     const { folder } = layerFolder(scope, paths);
-    if (kind !== "skill") return fileStamp(join(folder, `${kind}s.json`));
-    const skills = join(folder, "skills");
-    const files = markdownFiles(skills, () => {}).map((file) => join(skills, file));
-    const folders = skillRoots(scope, paths).flatMap(({ folder }) => [
-      folder,
-      ...skillFolders(folder).map((name) => join(folder, name, SKILL_FILE)),
+    const names = new Set(entriesOf(folder).map(({ name }) => name));
+    const files = ["roles.json", "teams.json"].filter((name) => names.has(name))
+      .map((name) => join(folder, name));
+    const own = join(folder, "skills");
+    const roots = skillRoots(scope, paths).map((root) => root.folder)
+      .filter((root) => root === own ? names.has("skills") : exists(root));
+    const skills = roots.flatMap((root) => [
+      root,
+      ...skillFolders(root).map((name) => join(root, name, SKILL_FILE)),
+      ...root === own ? markdownFiles(own, () => {}).map((file) => join(own, file)) : [],
     ]);
-    return [...files, ...folders].map(fileStamp).join();
+    return [...files, ...skills].map((file) => file + fileStamp(file));
   }).join();
 }
 

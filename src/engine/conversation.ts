@@ -312,10 +312,13 @@ export class Conversation {
       if (result === undefined) continue;
       if (results_since !== undefined && (turn < results_from || part < results_since)) continue;
       const shorter = shortened(result.text, results_max, result.tool);
-      if (shorter.length < message.content!.length) message.content = shorter;
+      // A message that was sent is not changed: `requestBody` keeps its JSON.
+      const changed = { ...message };
+      if (shorter.length < message.content!.length) changed.content = shorter;
+      entry.message = changed;
       if (results_max > 0) continue;
-      if (message.images !== undefined) message.content += `\n${IMAGES_GONE}`;
-      delete message.images;
+      if (message.images !== undefined) changed.content += `\n${IMAGES_GONE}`;
+      delete changed.images;
       entry.result = undefined; // it cannot become shorter
     }
   }

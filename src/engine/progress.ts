@@ -1,4 +1,4 @@
-import type { Clock } from "../platform/clock.ts";
+import { type Clock, NO_REASON } from "../platform/clock.ts";
 import { stripControl } from "../platform/terminal.ts";
 
 /** Milliseconds between two pieces of one call. */
@@ -53,7 +53,7 @@ export class Progress {
 
   /** Ends it. The last lines are not shown, because the result has them. */
   end(): void {
-    this.#ended.abort();
+    this.#ended.abort(NO_REASON);
   }
 
   #flush(): void {

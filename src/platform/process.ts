@@ -1,5 +1,5 @@
 import type { Child, ProcessRequest, ProcessResult } from "../plugins/api.ts";
-import { type Clock, systemClock } from "./clock.ts";
+import { type Clock, NO_REASON, systemClock } from "./clock.ts";
 import { SvcError, thisProcess, writeHint } from "./error.ts";
 
 /** Milliseconds between SIGTERM and SIGKILL. */
@@ -124,7 +124,7 @@ export async function runProcess(
       cancelled: stop === "cancelled",
     };
   } finally {
-    settled.abort();
+    settled.abort(NO_REASON);
     if (open_input) child.stdin.abort().catch(() => {});
     await Promise.all([...pipes.map((pipe) => pipe.cancel()), watchdogs.release(watchdog)]);
   }

@@ -57,6 +57,8 @@ export class OpenAICompatibleProvider implements Provider {
   readonly #endpoints: Record<string, string> = {};
   /** The receiver of the last request. */
   #receiver: Peer | undefined;
+  /** The JSON of messages and tools that were sent. */
+  readonly #made = new WeakMap<object, string>();
   #plain_names: boolean;
   /** Whether the backend has refused tools, and is told of them in text. */
   #text_tools = false;
@@ -367,7 +369,7 @@ export class OpenAICompatibleProvider implements Provider {
     },
   ): Promise<HttpAnswer> {
     const { user_agent, idle_timeout, content_timeout } = this.options;
-    const body = payload && await requestBody(payload, messages, this.options.pace);
+    const body = payload && await requestBody(payload, messages, this.options.pace, this.#made);
     signal?.throwIfAborted();
     return await sendRequest({
       method,

@@ -10,15 +10,17 @@ import { dataEvents } from "./sse.ts";
  * The JSON of a request. A large one is made in pieces, each in a turn of `pace`, and sent in pieces.
  *
  * @param messages those that the payload is made of
+ * @param made keeps the JSON of the messages for the next request, which sends them again: they never change
  */
 export async function requestBody(
   payload: Record<string, unknown>,
   messages: ChatMessage[] = [],
   pace: ProviderOptions["pace"],
+  made: WeakMap<object, string>,
 ): Promise<string | Blob> {
   const list = payload.messages === undefined ? "input" : "messages";
   const chars = messages.reduce((sum, message) => sum + charsOf(message), 0);
-  if (chars <= LARGE || pace === undefined) return JSON.stringify(payload);
+  if (chars <= LARGE || pace === undefined) return jsonOf(payload, made);
   const mark = crypto.randomUUID();
   const [before, after] = JSON.stringify({ ...payload, [list]: [mark] }).split(`"${mark}"`);
   const parts: Blob[] = [];
@@ -83,6 +85,25 @@ export async function answerFailure(
   }
   const { status, headers } = answer;
   return statusFailure({ status, headers, body }, peer);
+}
+
+/** The JSON of tools, which all sessions of a process send. */
+const TOOLS = new WeakMap<object, string>();
+
+function jsonOf(payload: Record<string, unknown>, messages: WeakMap<object, string>): string {
+  const item = (made: WeakMap<object, string>) => (value: unknown) => {
+    if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "null";
+    let text = made.get(value);
+    if (text === undefined) made.set(value, text = JSON.stringify(value));
+    return text;
+  };
+  const fields = Object.entries(payload).flatMap(([name, value]) => {
+    const text = Array.isArray(value)
+      ? `[${value.map(item(name === "tools" ? TOOLS : messages)).join(",")}]`
+      : JSON.stringify(value);
+    return text === undefined ? [] : [`${JSON.stringify(name)}:${text}`];
+  });
+  return `{${fields.join(",")}}`;
 }
 
 /** Characters of messages from which on a request is made in pieces, and those of a piece. */

@@ -1,4 +1,4 @@
-import type { Clock } from "../platform/clock.ts";
+import { type Clock, NO_REASON } from "../platform/clock.ts";
 import { BackendError, harmless, networkFailure, type Peer } from "./failure.ts";
 
 /** One request to a backend. */
@@ -201,9 +201,6 @@ async function exchange(
 const READ_BYTES = 16 * 1024;
 /** Bytes after which a read yields to the event loop. */
 const YIELD_BYTES = 64 * 1024;
-
-/** An internal abort reason. The default one captures a stack trace for each read. */
-const NO_REASON = "";
 
 function redirectTarget(location: string, from: string, peer: Peer): URL {
   const say = (what: string) =>

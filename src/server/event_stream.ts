@@ -1,4 +1,4 @@
-import type { Clock } from "../platform/clock.ts";
+import { type Clock, NO_REASON } from "../platform/clock.ts";
 
 /** Milliseconds of silence after which a comment keeps the connection open. */
 const SILENCE = 15_000;
@@ -58,7 +58,7 @@ export class EventStream {
   /** Ends the answer. */
   close(): void {
     if (this.gone.aborted || this.#over.signal.aborted) return;
-    this.#over.abort();
+    this.#over.abort(NO_REASON);
     this.#controller.close();
   }
 
@@ -78,7 +78,7 @@ export class EventStream {
 
   #leave(): void {
     this.#gone.abort(new DOMException("The client disconnected.", "AbortError"));
-    this.#over.abort();
+    this.#over.abort(NO_REASON);
     this.#read.resolve();
   }
 

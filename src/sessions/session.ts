@@ -246,9 +246,12 @@ export class Session {
     await this.#flushing?.flush();
   }
 
-  recordPermission(entry: Omit<PermissionEntry, "timestamp">): void {
+  /** @param later whether a crash before the next record may lose it: the call has no effect */
+  recordPermission(entry: Omit<PermissionEntry, "timestamp">, later = false): void {
     const stamped = { ...entry, path: entry.path || undefined, timestamp: this.#now() };
-    this.#log.commit(() => [{ op: "entry", region: "permissions", entry: stamped }]);
+    const operation = { op: "entry" as const, region: "permissions" as const, entry: stamped };
+    if (later) this.#log.commitLater(operation);
+    else this.#log.commit(() => [operation]);
   }
 
   /** @param code the HTTP status where there is one, otherwise 0 (specification 2.3) */

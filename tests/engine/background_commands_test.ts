@@ -61,7 +61,7 @@ Deno.test("a person sees what is waited for, and when it did not come", async ()
 
 Deno.test("a model starts a server, waits for its line and its port, tests against it and stops it [4.8]", async () => {
   const port = freePort();
-  const command = `${Deno.execPath()} run --allow-net server.ts`;
+  const command = "sh server.sh";
   await using it = await agent([
     start(command),
     output(1, { wait_for: "ready" }),
@@ -77,6 +77,7 @@ Deno.test("a model starts a server, waits for its line and its port, tests again
   ], {
     config,
     files: {
+      "server.sh": `exec ${Deno.execPath()} run --allow-net server.ts`,
       "server.ts":
         `Deno.serve({ hostname: "127.0.0.1", port: ${port}, onListen: () => console.log("ready") }, () => new Response("pong"));`,
     },
