@@ -355,7 +355,7 @@ export class Engine {
   }
 }
 
-/** Made once: an error takes 50 µs to make, and nearly all turns end without anybody to read it. */
+/** Made once: an error takes 50 µs to make, and nearly all turns end and nothing reads it. */
 const LEFT = new DOMException("The turn was left.", "AbortError");
 
 /** Rounds in which every call was refused, after which the loop stops (specification 5.3.7). */
