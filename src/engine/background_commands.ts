@@ -12,6 +12,8 @@ const MOST_RUNNING = 8;
 const MOST_ENDED = 16;
 /** Characters of new output that are kept of a command. */
 const KEPT = 200_000;
+/** Characters a second of output that no call takes, once it is dropped: the program waits for its reader. */
+const DROPPED_RATE = 1_000_000;
 /** Milliseconds between two attempts to reach a port. */
 const LOOK = 100;
 /** Milliseconds that one attempt may take. */
@@ -99,6 +101,10 @@ class RunningCommand implements BackgroundCommand {
   /** Lines that were dropped before these. */
   #dropped = 0;
   #changed = Promise.withResolvers<void>();
+  /** Calls that wait for output. */
+  #waiting = 0;
+  /** Ends the pauses of the program. */
+  #resume = new AbortController();
 
   constructor(id: number, line: string, clock: Clock) {
     this.id = id;
@@ -130,6 +136,8 @@ class RunningCommand implements BackgroundCommand {
   ): Promise<CommandOutput> {
     const over = new AbortController();
     const waits = AbortSignal.any([signal, over.signal]);
+    this.#waiting++;
+    this.#unpause();
     let late = timeout === 0;
     const expired = this.#clock.sleep(timeout * 1000, waits).then(() => {}, () => {})
       .then(() => late = true);
@@ -149,24 +157,34 @@ class RunningCommand implements BackgroundCommand {
       }
     } finally {
       over.abort();
+      this.#waiting--;
     }
     return { ...this.#take(reached ? wait_for : undefined), reached, code: this.code };
   }
 
   async stop(): Promise<void> {
     this.#stop.abort();
+    this.#unpause();
     await this.#ended;
   }
 
-  #add(text: string): void {
+  /** Adds new output. When some is dropped, the next is read after a pause, unless a call waits for it. */
+  async #add(text: string): Promise<void> {
     this.#new += text;
-    if (this.#new.length > KEPT) {
-      const cut = this.#new.indexOf("\n", this.#new.length - KEPT / 2) + 1;
-      const gone = this.#new.slice(0, cut || this.#new.length - KEPT / 2);
-      this.#dropped += gone.split("\n").length - 1;
-      this.#new = this.#new.slice(gone.length);
-    }
     this.#wake();
+    if (this.#new.length <= KEPT) return;
+    const cut = this.#new.indexOf("\n", this.#new.length - KEPT / 2) + 1;
+    const gone = this.#new.slice(0, cut || this.#new.length - KEPT / 2);
+    this.#dropped += gone.split("\n").length - 1;
+    this.#new = this.#new.slice(gone.length);
+    if (this.#waiting > 0 || this.#stop.signal.aborted) return;
+    const ms = gone.length / DROPPED_RATE * 1000;
+    await this.#clock.sleep(ms, this.#resume.signal).catch(() => {});
+  }
+
+  #unpause(): void {
+    this.#resume.abort();
+    this.#resume = new AbortController();
   }
 
   #end(code: number): void {

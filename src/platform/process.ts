@@ -83,7 +83,7 @@ export async function runProcess(
   const pipes = streams.map((stream) =>
     new Pipe(stream, (text) => {
       (stream === child.stdout ? output : errors).add(text);
-      request.on_output?.(text);
+      return request.on_output?.(text);
     })
   );
   const drained = Promise.all(pipes.map((pipe) => pipe.ended));
@@ -247,24 +247,26 @@ function feed(child: Deno.ChildProcess, text: string, settled: AbortSignal): voi
 /** Bytes of a read, once an output has filled a short one. */
 const LONG_READ = 64 * 1024;
 
+type Sink = (text: string) => void | Promise<void>;
+
 /** Reads an output stream as leniently decoded UTF-8 until its end or `cancel`. */
 class Pipe {
   readonly ended: Promise<void>;
   readonly #reader: ReadableStreamBYOBReader;
 
-  constructor(stream: ReadableStream<Uint8Array>, sink: (text: string) => void) {
+  constructor(stream: ReadableStream<Uint8Array>, sink: Sink) {
     this.#reader = stream.getReader({ mode: "byob" });
     this.ended = this.#read(sink);
   }
 
-  async #read(sink: (text: string) => void): Promise<void> {
+  async #read(sink: Sink): Promise<void> {
     const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
     // Deno's default reader allocates 64 KB for each read, and most outputs are short.
     let buffer = new Uint8Array(4096);
     try {
       for (;;) {
         const { value, done } = await this.#reader.read(buffer);
-        sink(done ? decoder.decode() : decoder.decode(value, { stream: true }));
+        await sink(done ? decoder.decode() : decoder.decode(value, { stream: true }));
         if (done) return;
         const full = value.length === value.buffer.byteLength;
         buffer = full ? new Uint8Array(LONG_READ) : new Uint8Array(value.buffer);

@@ -100,8 +100,11 @@ export interface ProcessRequest {
   max_output?: number;
   /** `false` discards standard error, `apart` returns it as `errors`. Default: it is part of the output. */
   errors?: false | "apart";
-  /** Is called with each piece of the output as it comes; {@linkcode ToolContext.progress}, for example. */
-  on_output?: (text: string) => void;
+  /**
+   * Is called with each piece of the output as it comes; {@linkcode ToolContext.progress}, for example. No more is read
+   * before its promise resolves, so that a program that writes without end waits.
+   */
+  on_output?: (text: string) => void | Promise<void>;
 }
 
 /** The result of a program that was run. */

@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
+import { SessionCommands } from "../../src/engine/background_commands.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { sessionChanges, undo } from "../../src/engine/undo.ts";
 import type { ChatMessage, WireTool } from "../../src/plugins/api.ts";
 import { agent, collect, results, type TestAgent } from "../support/agent.ts";
 import { as, call, calls, type Reply, say } from "../support/backend.ts";
 import { repository } from "../support/git.ts";
-import { noProcessesLeft } from "../support/processes.ts";
+import { noProcessesLeft, until } from "../support/processes.ts";
 
 const config = { tool_permission: { bash: "allow" } };
 const start = (command: string, more: Reply = {}) =>
@@ -342,4 +343,51 @@ Deno.test("in a server, the commands of a session end when no turn has begun for
   idle.resolve();
   await noProcessesLeft(it.project.path);
   assert.equal(commands.of(name), undefined);
+});
+
+Deno.test("a program waits while no call takes its output, at a million characters a second, and goes on for a call", async () => {
+  await using it = await agent([]);
+  const pauses: { ms: number; end: () => void }[] = [];
+  const clock = {
+    now: () => 0,
+    sleep: (ms: number, signal?: AbortSignal) =>
+      new Promise<void>((end, stop) => {
+        pauses.push({ ms, end });
+        signal?.addEventListener("abort", stop);
+      }),
+  };
+  const commands = new SessionCommands(it.workspace.sandbox, clock);
+  const line = "for i in {1..200}; do printf '%050000d\\n' $i; echo $i >count; done; echo the end";
+  const cwd = it.project.path;
+  const command = await commands.start({ command: ["bash", "-c", line], cwd, line });
+  let passed = 0;
+  for (let paused = 1; paused <= 4; paused++) {
+    await until(() => pauses.length === paused);
+    const written = 50_001 * Number(await it.project.read("count"));
+    // What is kept, what is in the pipe, and a piece that was read with the one that filled it.
+    assert.ok(written <= passed * 1000 + 200_000 + 3 * 65_536 + 100_000, `${paused}: ${written}`);
+    passed += pauses.at(-1)!.ms;
+    if (paused < 4) pauses.at(-1)!.end();
+  }
+  const wait = { wait_for: "the end", timeout: 60 };
+  const found = await command.output(wait, new AbortController().signal);
+  assert.deepEqual([found.reached, found.output.endsWith("the end\n")], [true, true]);
+  assert.deepEqual(pauses.length, 5, "the last one is the limit of the call");
+  await commands.end();
+});
+
+Deno.test("a program that is made to wait is stopped at once", async () => {
+  await using it = await agent([]);
+  let pauses = 0;
+  const sleep = (_: number, signal?: AbortSignal) =>
+    new Promise<void>((_, stop) => {
+      pauses++;
+      signal?.addEventListener("abort", stop);
+    });
+  const commands = new SessionCommands(it.workspace.sandbox, { now: () => 0, sleep });
+  const cwd = it.project.path;
+  const command = await commands.start({ command: ["yes"], cwd, line: "yes" });
+  await until(() => pauses > 0);
+  await command.stop();
+  assert.ok(command.code !== undefined);
 });
