@@ -6,6 +6,7 @@ import { addUsage } from "./budget.ts";
 import { type ReplyFacts, replyMessages } from "./conversation.ts";
 import type { TurnError, TurnEvent, TurnResult } from "./events.ts";
 import { reasonOf, type TurnModels } from "./models.ts";
+import type { HeldCall } from "./held_call.ts";
 import type { TurnScope } from "./scope.ts";
 
 /**
@@ -54,8 +55,10 @@ export async function* loggedReply(
     texts: () => ({ thinking, content }),
     sizes: () => ({ thinking: 0, token: 0 }),
   };
+  const held = settings.text_calls === "run" ? await heldCall(tools, scope) : undefined;
   const place = (type: "thinking" | "token") => {
-    const { thinking, token } = arrived.sizes();
+    const { thinking, token: all } = arrived.sizes();
+    const token = all - (held?.length ?? 0);
     if ({ thinking, token }[first] === 0) first = type;
     const sent = [thinking > 0 ? `.t${thinking}` : "", token > 0 ? `.${token}` : ""];
     return `${log.parts}${(first === "thinking" ? sent : sent.reverse()).join("")}`;
@@ -70,12 +73,20 @@ export async function* loggedReply(
     while (true) {
       const { done, value } = await stream.next();
       if (!done) {
+        if (value.type === "token" && held !== undefined) {
+          const content = held.push(value.content);
+          if (content !== "") yield { ...value, content, at: place("token") };
+          continue;
+        }
         const text = value.type === "thinking" || value.type === "token";
         yield text ? { ...value, at: place(value.type) } : value;
         continue;
       }
-      if (settings.text_calls === "run") {
+      if (held !== undefined) {
+        const { content: whole } = value;
         await takeWrittenCalls(value, messages(models.provider), tools, scope);
+        const content = held.end(whole, value.content);
+        if (content !== "") yield { type: "token", run, content, at: place("token") };
       }
       ({ thinking, content } = value);
       const { reasoning_details: blocks } = value;
@@ -106,6 +117,16 @@ export async function* loggedReply(
     }
     await stream.return(undefined as never);
   }
+}
+
+/** What keeps a call that is written as text from being shown. */
+async function heldCall(offered: WireTool[], { tools, task }: TurnScope): Promise<HeldCall> {
+  const { HeldCall } = await import("./held_call.ts");
+  const names = offered.flatMap(({ function: { name } }) => [
+    name,
+    ...tools.find(name)?.aliases ?? [],
+  ]);
+  return new HeldCall(names, task?.schema === undefined);
 }
 
 /** Replaces the end of a whole reply that is tool calls as text by these calls. */

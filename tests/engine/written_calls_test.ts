@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { HeldCall } from "../../src/engine/held_call.ts";
 import { writtenCalls } from "../../src/engine/written_calls.ts";
 import type { ToolDefinition } from "../../src/plugins/api.ts";
 import { prepareCall } from "../../src/tools/prepare.ts";
@@ -150,6 +151,49 @@ Deno.test("calls in the clothes of 35 kinds are read with their arguments", () =
     wrong.map(({ kind, text }) => [kind, text, writtenCalls(text, TOOLS)?.calls]),
     [],
   );
+});
+
+/** The text that is shown while a reply arrives in pieces, and after its end. */
+function shownOf(
+  reply: string,
+  piece: number,
+  { json = true, text = reply } = {},
+): [during: string, after: string] {
+  const held = new HeldCall(["read_file", "run_command", "bash", "write_file", "git.status"], json);
+  let shown = "";
+  for (let at = 0; at < reply.length; at += piece) shown += held.push(reply.slice(at, at + piece));
+  return [shown, held.end(reply, text)];
+}
+
+Deno.test("while a reply arrives, no character of a call in it is shown, and the text before it is", () => {
+  for (const [kind, write] of Object.entries(CLOTHES)) {
+    for (const [name, args] of SAMPLES) {
+      for (const lead of ["", "I look at it.\n\n", "<b>One</b>\nTools are there.\n\n"]) {
+        const reply = lead + write(name, args);
+        const text = writtenCalls(reply, TOOLS)?.text;
+        if (text === undefined) continue; // without a marker, a call after a text is none
+        for (const piece of [1, 7, 1000]) {
+          const [during, after] = shownOf(reply, piece, { text });
+          assert.equal((during + after).trim(), text, `${kind}: ${name}, in pieces of ${piece}`);
+          assert.ok(piece === 1000 || during.startsWith(text.slice(0, -20)), kind);
+        }
+      }
+    }
+  }
+});
+
+Deno.test("a reply without a call is shown whole, and its prose as it arrives", () => {
+  for (const [why, reply] of TRAPS) {
+    for (const piece of [1, 7]) assert.equal(shownOf(reply, piece).join(""), reply, why);
+  }
+  const prose =
+    "# Title\n\nAnalysis of [a](b) and `<tool_call>`.\n\n- [x] read_file\n<p>to: x</p>\n";
+  assert.deepEqual(shownOf(prose, 1), [prose, ""]);
+  const answer = '{"name": "read_file"} is no call here';
+  assert.deepEqual([shownOf(answer, 1), shownOf(answer, 1, { json: false })], [["", answer], [
+    answer,
+    "",
+  ]]);
 });
 
 Deno.test("several calls after markers are read in their order, and quotation marks are mended", () => {
@@ -327,6 +371,8 @@ Deno.test("text_calls: run runs a call as text like any other: policy, audit wit
   );
   const { result, events } = await it.turn("what is in a.txt?");
   assert.deepEqual([result.status, result.content], ["ok", "It says x."]);
+  const shown = events.flatMap((event) => event.type === "token" ? [event.content] : []).join("");
+  assert.equal(shown, "I look.\n\nIt says x.");
   assert.match(results(events)[0]!, /1\|x/);
   assert.match(results(events)[1]!, /permission denied: file_write/);
   const { permissions, turns: [turn] } = it.session.document();
