@@ -4,7 +4,7 @@ import type { Io } from "../commands/io.ts";
 import { argumentsOf, isLogged, readLine } from "../commands/slash_line.ts";
 import { SHARED } from "../commands/table.ts";
 import { SESSION_NEEDS, type Workspace } from "../engine/workspace.ts";
-import { errorMessage, SvcError, usageError, writeHint } from "../platform/error.ts";
+import { errorMessage, nearest, SvcError, usageError, writeHint } from "../platform/error.ts";
 import { oneLine, stripControl } from "../platform/terminal.ts";
 import type { SharedCommand } from "../plugins/command_names.ts";
 import type { EditorOperator } from "./operator.ts";
@@ -49,8 +49,8 @@ export interface CommandScope {
 }
 
 /**
- * Runs a message that is a slash command; the text of any other message begins with no command's name. Its errors are
- * printed.
+ * Runs a message that is a slash command: its first word is a slash and a name, which a path such as /etc/hosts is not.
+ * Its errors are printed, also that there is no such command.
  *
  * @returns what the log says of it with the next turn, empty for nothing; undefined when the message is no command
  */
@@ -58,16 +58,17 @@ export async function runCommand(
   message: string,
   scope: CommandScope,
 ): Promise<string | undefined> {
-  const [, name = "", rest = ""] = /^\/([\w-]+)(?:\s+([^]*))?$/.exec(message.trim()) ?? [];
+  const [, name = "", rest = ""] = /^\/([a-z][\w-]*)(?:\s+([^]*))?$/i.exec(message.trim()) ?? [];
+  if (name === "") return undefined;
   const { workspace } = scope;
   const { commands } = await workspace.load(SESSION_NEEDS);
   const added = commands.find(({ definition }) =>
     definition.name === name || definition.aliases?.includes(name)
   );
   const shared = OFFERED.find(([each]) => each === name)?.[1];
-  if (shared === undefined && added === undefined) return undefined;
   const io = commandIo(scope);
   try {
+    if (shared === undefined && added === undefined) throw unknown(name, commands);
     if (shared === undefined) {
       const { config, paths: { worktree } } = workspace;
       const context = { config, worktree, session: scope.session ?? "", signal: scope.signal };
@@ -91,8 +92,24 @@ export async function runCommand(
     scope.print(`Error: ${asSlash(errorMessage(error))}\n`);
     const hint = error instanceof SvcError ? error.hint : writeHint(error);
     if (hint !== "") io.note(`hint: ${hint}`);
-    return `/${name}`; // what failed may have a secret in a wrong place
+    const known = shared !== undefined || added !== undefined;
+    return known ? `/${name}` : ""; // what failed may have a secret in a wrong place
   }
+}
+
+function unknown(name: string, added: readonly { definition: { name: string } }[]): SvcError {
+  const terminal = LEFT_OUT.find((each) => each === name);
+  const names = [
+    ...OFFERED.map(([each]) => each),
+    ...added.map(({ definition }) => definition.name),
+  ];
+  const guess = nearest(name.toLowerCase(), names);
+  const hint = terminal !== undefined
+    ? `Run it in a terminal: svc ${terminal}`
+    : guess !== undefined
+    ? `Did you mean /${guess}?`
+    : `There are: ${names.map((each) => `/${each}`).join(" ")}`;
+  return usageError("unknown_command", `There is no command /${name} here.`, hint);
 }
 
 function commandIo(

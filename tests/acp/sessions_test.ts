@@ -263,6 +263,15 @@ Deno.test("slash commands of an editor run in its session, and change what it sh
   assert.match(await ran("/shout hello there"), /HELLO THERE/);
   assert.match(await ran("/undo --turn 99"), /Error: /);
   assert.match(await ran("/jobs --help"), /Usage: \/jobs/);
+  assert.match(
+    await ran("/status"),
+    /^````\nError: There is no command \/status here\.\nhint: There are: .*\/undo/,
+  );
+  assert.match(
+    await ran("/shuot hello"),
+    /no command \/shuot here\.\nhint: Did you mean \/shout\?\n/,
+  );
+  assert.match(await ran("/connect groq"), /\nhint: Run it in a terminal: svc connect\n/);
   editor.updates.length = 0;
   await ran("/config set mode plan");
   const { currentModeId } = await editor.update("current_mode_update");
