@@ -1,6 +1,13 @@
 import { nearest, type SvcError, usageError } from "../platform/error.ts";
 import { isObject } from "../platform/files.ts";
-import { CONFIG_KEYS, type ConfigKey, fieldNames, settingOf, SETTINGS } from "./keys.ts";
+import {
+  CONFIG_KEYS,
+  type ConfigKey,
+  fieldNames,
+  HOOK_EVENTS,
+  settingOf,
+  SETTINGS,
+} from "./keys.ts";
 
 /** A setting, or a path inside an object setting. */
 export interface KeyPath {
@@ -74,12 +81,32 @@ export function unknownKey(name: string): SvcError {
       'The list "plugins" names the plugins to load.',
     );
   }
+  const event = unknownEvent(name);
+  if (event !== undefined) return usageError("config_key", `${event.sentence}.`, event.hint);
   const guess = nearestKey(name);
   return usageError(
     "config_key",
     `There is no setting "${name}".`,
     guess === undefined ? "svc config get lists all settings." : `Did you mean "${guess}"?`,
   );
+}
+
+/** What is said of a name in the setting `hooks` that is no event; undefined for any other name. */
+export function unknownEvent(name: string): { sentence: string; hint: string } | undefined {
+  const [, event] = /^hooks\.([^.[\]]+)$/.exec(name) ?? [];
+  if (event === undefined) return undefined;
+  const events = Object.keys(HOOK_EVENTS);
+  const words = (text: string) =>
+    text.replace(/(?<=[a-z])(?=[A-Z])/g, "_").toLowerCase().split("_");
+  const guess = nearest(event, Object.entries(HOOK_EVENTS).flat(2)) ??
+    nearest(words(event).join("_"), events) ??
+    events.find((each) => words(each).at(-1) === words(event).at(-1));
+  return {
+    sentence: `"hooks" has no event "${event}"`,
+    hint: `${guess === undefined ? "" : `Did you mean "${guess}"? `}The events: ${
+      events.join(", ")
+    }.`,
+  };
 }
 
 /** The setting, the group or, inside a setting, the field whose name is nearest to `name`, if one is near. */

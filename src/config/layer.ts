@@ -2,7 +2,15 @@ import { usageError } from "../platform/error.ts";
 import { isObject } from "../platform/files.ts";
 import { checkValue, mustBe, wrongValue } from "./check.ts";
 import { parseSettings, readConfigFile } from "./file.ts";
-import { API_KEY, API_KEY_HINT, groupKeys, isApiKey, nearestKey, nest } from "./key_path.ts";
+import {
+  API_KEY,
+  API_KEY_HINT,
+  groupKeys,
+  isApiKey,
+  nearestKey,
+  nest,
+  unknownEvent,
+} from "./key_path.ts";
 import { BUNDLED_PLUGINS, type ConfigKey, settingOf, SETTINGS } from "./keys.ts";
 
 /** The checked settings of one configuration file. */
@@ -70,6 +78,8 @@ function accept(key: ConfigKey, value: unknown, layer: Layer): unknown {
 
 function unknownName(name: string): string {
   if (isApiKey(name)) return `"${name}" is ignored. ${API_KEY} ${API_KEY_HINT}`;
+  const event = unknownEvent(name);
+  if (event !== undefined) return `${event.sentence}. ${event.hint}`;
   const guess = nearestKey(name);
   return `there is no setting "${name}"` +
     (guess === undefined ? "" : `; did you mean "${guess}"?`);

@@ -164,9 +164,11 @@ Deno.test("an unknown key is a warning that names the file and the nearest known
       api_key: "sk-secret",
       modes: { review: { tool_permision: {} } },
       tool_permission: { my_category: "deny" },
+      hooks: { SessionStart: [], Stopp: [], Worktree: [] },
     },
   });
   const { warnings } = temp.open();
+  const events = "The events: turn_start, tool_call, tool_result, turn_end, ask, compaction.";
   assert.deepEqual(warnings.map((warning) => warning.replace(`${temp.local}: `, "")), [
     'there is no setting "max_token"; did you mean "max_tokens"?',
     'there is no setting "deny"; did you mean "tools.deny"?',
@@ -174,6 +176,9 @@ Deno.test("an unknown key is a warning that names the file and the nearest known
     'there is no setting "qqq"',
     '"api_key" is ignored. API keys are never settings. Store the key of a provider with: svc connect',
     'there is no setting "modes.review.tool_permision"; did you mean "tool_permission"?',
+    `"hooks" has no event "SessionStart". Did you mean "turn_start"? ${events}`,
+    `"hooks" has no event "Stopp". Did you mean "Stop"? ${events}`,
+    `"hooks" has no event "Worktree". ${events}`,
     'there is no setting "tools.dney"; did you mean "tools.deny"?',
   ]);
   assert.ok(warnings.every((warning) => warning.startsWith(temp.local)));

@@ -114,6 +114,8 @@ Deno.test("a rejected change writes nothing", async () => {
     ["tools.deny.x", "x", /There is no setting "tools.deny.x"/, /./],
     ["modes.review.colr", "red", /There is no setting "modes.review.colr"/, /color/],
     ["modes", { review: { colr: "red" } }, /There is no setting "modes.review.colr"/, /color/],
+    ["hooks", { SessionStart: [] }, /^"hooks" has no event "SessionStart"\.$/, /turn_start/],
+    ["hooks.turn_stat", [], /^"hooks" has no event "turn_stat"\.$/, /^Did you mean "turn_start"/],
     ["tools", { deny: [] }, /"tools" is a group/, /tools\.allow, tools\.deny/],
     ["plugins.enabled", ["a"], /"plugins.enabled" is an old setting/, /"plugins"/],
     ["api_key", "sk-secret", /^API keys are never settings\.$/, /svc connect/],
