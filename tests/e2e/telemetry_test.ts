@@ -20,6 +20,8 @@ interface ExportedSpan {
 /** Receives what OpenTelemetry's exporter sends as JSON. */
 function startCollector() {
   const spans: ExportedSpan[] = [];
+  const metrics = new Set<string>();
+  const logs: string[] = [];
   const server = Deno.serve({ port: 0, onListen: () => {} }, async (request) => {
     const body = await request.json();
     for (const { scopeSpans } of body.resourceSpans ?? []) {
@@ -36,11 +38,23 @@ function startCollector() {
         }
       }
     }
+    for (const { scopeMetrics } of body.resourceMetrics ?? []) {
+      for (const { metrics: some } of scopeMetrics) {
+        for (const { name } of some) metrics.add(name);
+      }
+    }
+    for (const { scopeLogs } of body.resourceLogs ?? []) {
+      for (const { logRecords } of scopeLogs) {
+        for (const { body } of logRecords) logs.push(body.stringValue);
+      }
+    }
     return Response.json({});
   });
   const address = `http://127.0.0.1:${server.addr.port}`;
   return {
     spans,
+    metrics,
+    logs,
     named: (name: string) => spans.filter((span) => span.name === name),
     env: {
       OTEL_DENO: "true",
@@ -142,6 +156,28 @@ Deno.test("the trace of an HTTP request goes on in the turn that it starts, and 
   await child.status;
   assert.equal(collector.named("invoke_agent svc")[0]!.traceId, TRACE);
   assert.equal(backend.requests.at(-1)!.headers.traceparent!.split("-")[1], TRACE);
+});
+
+Deno.test("the metrics and logs of a server are those that docs/opentelemetry.md names", async () => {
+  await using collector = startCollector();
+  await using backend = startBackend([say("one")]);
+  await using place = await project({
+    ".svc/config.json": settings(backend.url, { plugins: [] }),
+    ".svc/plugins/talk/manifest.json": JSON.stringify({ name: "talk", entry: "plugin.js" }),
+    ".svc/plugins/talk/plugin.js": "export function register_tools() { console.log('hello'); }",
+  });
+  const child = startSvc(["serve", "--port", "0"], { cwd: place.path, env: collector.env });
+  const url = await listening(child);
+  const body = JSON.stringify({ prompt: "go" });
+  await (await fetch(`${url}/chat`, { method: "POST", body })).json();
+  child.kill("SIGTERM");
+  await child.status;
+  const page = Deno.readTextFileSync(new URL("../../docs/opentelemetry.md", import.meta.url));
+  const named = Array.from(page.matchAll(/^\| `((?:http|v8js)\.[\w.]+)`/gm), ([, name]) => name!);
+  assert.deepEqual([...collector.metrics].filter((name) => !named.includes(name)), []);
+  const served = named.filter((name) => name.startsWith("http."));
+  assert.deepEqual(served.filter((name) => collector.metrics.has(name)), served);
+  assert.deepEqual([served.length, collector.logs], [4, ["hello\n"]]);
 });
 
 Deno.test("the trace goes on through MCP, in both directions", async () => {
