@@ -41,9 +41,21 @@ export interface FolderSkill {
 
 /** The names of the folders with a skill's file, in alphabetical order. */
 export function skillFolders(folder: string): string[] {
-  const isSkill = (name: string) =>
-    !name.startsWith(".") && statIfExists(join(folder, name, SKILL_FILE))?.isFile === true;
-  return entriesOf(folder).map(({ name }) => name).filter(isSkill).sort();
+  return visible(folder).filter((name) => hasFile(join(folder, name)));
+}
+
+/** The paths of the folders next to them that have no such file, and so are no skills. */
+export function foldersWithoutSkill({ folder }: SkillRoot): string[] {
+  return visible(folder).map((name) => join(folder, name))
+    .filter((path) => statIfExists(path)?.isDirectory === true && !hasFile(path));
+}
+
+function visible(folder: string): string[] {
+  return entriesOf(folder).map(({ name }) => name).filter((name) => !name.startsWith(".")).sort();
+}
+
+function hasFile(folder: string): boolean {
+  return statIfExists(join(folder, SKILL_FILE))?.isFile === true;
 }
 
 /** The skills that are folders, in the format of agentskills.io. One that cannot be used is left out with a warning. */

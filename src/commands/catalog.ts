@@ -1,4 +1,4 @@
-import { resolve } from "node:path";
+import { basename, resolve } from "node:path";
 import type { Catalog } from "../catalog/catalog.ts";
 import type { Scope } from "../catalog/files.ts";
 import type { Entry } from "../catalog/layers.ts";
@@ -130,16 +130,28 @@ export const skills = catalogCommand({
         skills: multiple(argument(nameOf("skills"))),
         path: pathOption,
       },
-      "Check skills that are folders by the format of agentskills.io; exit code 1 when one is at fault.",
+      "Check skills that are folders by the format of agentskills.io; exit code 1 when one is at fault, 2 for a folder without SKILL.md.",
     ),
     async run({ skills: named, path }, io) {
-      const { skillProblems } = await import("../catalog/skills.ts");
+      const { foldersWithoutSkill, skillProblems, skillRoots } = await import(
+        "../catalog/skills.ts"
+      );
       const workspace = openWorkspace(path, io);
       await workspace.load({ skills: "all" });
       const catalog = await workspace.catalog();
-      const all = named.length === 0
-        ? catalog.list("skill")
-        : named.map((name) => catalog.need("skill", name));
+      const known = catalog.list("skill");
+      const without = (["local", "global"] as const)
+        .flatMap((scope) => skillRoots(scope, workspace.paths)).flatMap(foldersWithoutSkill)
+        .filter((folder) => {
+          const name = basename(folder);
+          return named.length === 0 ||
+            named.includes(name) && !known.some((skill) => skill.name === name);
+        });
+      for (const folder of without) {
+        io.note(`The folder ${folder} has no SKILL.md: it is no skill.`);
+      }
+      if (without.length > 0 && named.length > 0) return 2;
+      const all = named.length === 0 ? known : named.map((name) => catalog.need("skill", name));
       const folders = all.filter(({ value }) => value.folder !== "");
       let code = 0;
       for (const { name, value: { folder } } of folders) {
@@ -148,6 +160,7 @@ export const skills = catalogCommand({
         io.out(`${name}  ${problems.length === 0 ? "ok" : folder}\n`);
         for (const problem of problems) io.out(`  ${stripControl(problem)}\n`);
       }
+      if (without.length > 0) return 2;
       if (folders.length === 0) io.note("There is no skill that is a folder with a SKILL.md.");
       return code;
     },

@@ -202,6 +202,25 @@ Deno.test("svc skills validate names each fault of a skill's folder, and exits w
   await long[Symbol.asyncDispose]();
 });
 
+Deno.test("svc skills validate names a folder without SKILL.md, and exits with 2", async () => {
+  await using place = await project({
+    ".agents/skills/good/SKILL.md": skill("good", "Is good.", "Text."),
+    ".svc/skills/empty/README.md": "x",
+    ".svc/skills/.hidden/README.md": "x",
+    ".svc/skills/flat.md": "no folder",
+  });
+  const note = `The folder ${place.path}/.svc/skills/empty has no SKILL.md: it is no skill.\n`;
+  const validate = async (...names: string[]) => {
+    const { code, stdout, stderr } = await svc(["skills", "validate", ...names], {
+      cwd: place.path,
+    });
+    return [code, stdout, stderr];
+  };
+  assert.deepEqual(await validate(), [2, "good  ok\n", note]);
+  assert.deepEqual(await validate("empty"), [2, "", note]);
+  assert.deepEqual(await validate("good"), [0, "good  ok\n", ""]);
+});
+
 Deno.test("AGENTS.md of a nested folder is given once when a file of the folder is touched, also after a restart", async () => {
   await using it = await agent([
     call("file_read", { path: "top.txt" }),
