@@ -134,8 +134,10 @@ export async function serverLogin(
     if (source?.login === undefined || source.logout === undefined) throw noPlugin();
     const servers = config.get("mcp.servers").map(({ name }) => name);
     if (!servers.includes(name)) throw unknownServer(name, servers);
+    const remark = (text: string) => io.note(workspace.mask(text));
+    const { signal } = interrupt;
     if (action === "logout") {
-      const was = await source.logout(name);
+      const was = await source.logout(name, { remark, signal });
       io.note(was ? `Logged out of ${name}.` : `There is no login to ${name}.`);
       return 0;
     }
@@ -146,8 +148,8 @@ export async function serverLogin(
         io.note("If the browser runs on another machine, paste the address here that it ends at.");
       },
       pasted,
-      remark: (text) => io.note(text),
-      signal: interrupt.signal,
+      remark,
+      signal,
     });
     io.note(required ? `Logged in to ${name}.` : `${name} requires no login.`);
     return 0;

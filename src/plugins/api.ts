@@ -611,8 +611,8 @@ export interface ToolSource {
    * @throws Error with the reason when there is no login
    */
   login?(name: string, dialog: LoginDialog): Promise<boolean>;
-  /** Forgets the login. @returns whether there was one */
-  logout?(name: string): Promise<boolean>;
+  /** Revokes the login where that is possible, and forgets it. @returns whether there was one */
+  logout?(name: string, dialog: Pick<LoginDialog, "remark" | "signal">): Promise<boolean>;
   /** Releases the source's resources. */
   close(): Promise<void>;
 }

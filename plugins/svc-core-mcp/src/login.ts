@@ -2,6 +2,7 @@ import type {
   OAuthClientMetadata,
   OAuthClientProvider,
   OAuthDiscoveryState,
+  OAuthMetadata,
   StoredOAuthClientInformation,
   StoredOAuthTokens,
 } from "@modelcontextprotocol/client";
@@ -209,6 +210,73 @@ export async function logIn(
   } finally {
     over.abort();
     await server.finished;
+  }
+}
+
+/**
+ * Revokes the tokens of the login that is kept (RFC 7009), where its authorization server can do that, and remarks when
+ * they may still be valid.
+ */
+export async function revokeLogin(
+  settings: ServerSettings,
+  host: SourceHost,
+  { remark, signal }: Pick<LoginDialog, "remark" | "signal">,
+): Promise<void> {
+  const over = new AbortController();
+  const either = AbortSignal.any([signal, over.signal]);
+  const { timeout } = settings;
+  host.sleep(timeout * 1000, either).then(
+    () => over.abort(new Error(`no answer came in ${timeout} seconds`)),
+    () => {},
+  );
+  try {
+    await revoke(settings, host, either);
+  } catch (error) {
+    const why = cleanLine((error as Error).message, 400).replace(/\.$/, "");
+    remark(`The tokens could not be revoked, and may be valid until they expire: ${why}.`);
+  } finally {
+    over.abort();
+  }
+}
+
+/** @throws Error with the reason when there is a token that may still be valid */
+async function revoke(
+  settings: ServerSettings,
+  { logins, user_agent }: SourceHost,
+  signal: AbortSignal,
+): Promise<void> {
+  const { tokens, discovery }: Kept = logins.read(settings.url) ?? {};
+  // The metadata of OpenID Connect may have these fields, too.
+  const server = discovery?.authorizationServerMetadata as OAuthMetadata | undefined;
+  if (tokens === undefined || !server?.revocation_endpoint) return;
+  if (tokens.issuer !== undefined && tokens.issuer !== server.issuer) {
+    throw new Error("its authorization server is another one now");
+  }
+  const { assertSecureTokenEndpoint, selectClientAuthMethod } = await import(
+    "@modelcontextprotocol/client"
+  );
+  const address = assertSecureTokenEndpoint(server.revocation_endpoint);
+  const client = new Login(settings, logins).clientInformation(server)!;
+  const methods = server.revocation_endpoint_auth_methods_supported ??
+    server.token_endpoint_auth_methods_supported ?? [];
+  const { client_id, client_secret = "" } = client;
+  const basic = selectClientAuthMethod(client, methods) === "client_secret_basic";
+  const headers = {
+    "user-agent": user_agent,
+    ...basic && { authorization: `Basic ${btoa(`${client_id}:${client_secret}`)}` },
+  };
+  // The refresh token first: without it, the other one expires.
+  for (const token_type_hint of ["refresh_token", "access_token"] as const) {
+    const token = tokens[token_type_hint];
+    if (token === undefined) continue;
+    const body = new URLSearchParams({
+      ...{ token, token_type_hint },
+      ...!basic && { client_id, ...client_secret && { client_secret } },
+    });
+    const init = { method: "POST", headers, body, signal, redirect: "error" } as const;
+    const { ok, status, body: answer } = await fetch(address, init);
+    await answer?.cancel();
+    if (!ok) throw new Error(`its authorization server answered with HTTP ${status}`);
   }
 }
 

@@ -92,9 +92,12 @@ export class Servers implements ToolSource {
     return await logIn(this.#http(name), this.#host, dialog);
   }
 
-  async logout(name: string): Promise<boolean> {
-    const { url } = this.#http(name);
+  async logout(name: string, dialog: Pick<LoginDialog, "remark" | "signal">): Promise<boolean> {
+    const settings = this.#http(name);
+    const { url } = settings;
     if (this.#host.logins.read(url) === undefined) return false;
+    const { revokeLogin } = await import("./login.ts");
+    await revokeLogin(settings, this.#host, dialog);
     await this.#host.logins.write(url, undefined);
     return true;
   }

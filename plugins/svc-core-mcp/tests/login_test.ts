@@ -89,6 +89,46 @@ Deno.test("svc mcp login registers svc, and the server gets its token [4.4, 5.1]
   assert.match(await at.call("mcp_connect", { name: "far" }), /log in with: svc mcp login far/);
 });
 
+Deno.test("svc mcp logout revokes the tokens, and says when that fails; they are removed all the same", async () => {
+  for (
+    const [revokes, secret] of [[0, ""], [200, ""], [200, "the-secret-of-svc"], [503, ""]] as const
+  ) {
+    using server = oauthServer(secret === "" ? {} : { client: "known" });
+    server.revokes = revokes;
+    const oauth = { client_id: "known", client_secret: secret };
+    await using at = await imported([far(server, secret === "" ? {} : { oauth })]);
+    await login(at);
+    const [access] = server.valid;
+    const { refresh } = server;
+    const remarks: string[] = [];
+    const dialog = {
+      remark: (text: string) => void remarks.push(text),
+      signal: new AbortController().signal,
+    };
+    const source = at.workspace.tools.sourceOf("svc-core-mcp")!;
+    assert.equal(await source.logout!("far", dialog), true);
+    assert.equal(at.workspace.logins.read(server.url), undefined);
+    assert.equal(await source.logout!("far", dialog), false);
+    const client_id = server.grants[0]!.get("client_id")!;
+    const own = { client_id, ...secret !== "" && { client_secret: secret } };
+    const both = [
+      { token: refresh, token_type_hint: "refresh_token", ...own },
+      { token: access, token_type_hint: "access_token", ...own },
+    ];
+    assert.deepEqual(
+      server.revoked.map((each) => Object.fromEntries(each)),
+      revokes === 0 ? [] : revokes === 200 ? both : both.slice(0, 1),
+    );
+    assert.deepEqual(
+      remarks,
+      revokes < 500 ? [] : [
+        "The tokens could not be revoked, and may be valid until they expire: " +
+        "its authorization server answered with HTTP 503.",
+      ],
+    );
+  }
+});
+
 Deno.test("the address that a browser on another machine ends at can be pasted", async () => {
   using server = oauthServer();
   await using at = await imported([far(server)]);

@@ -10,6 +10,10 @@ export interface OAuthServer extends Disposable {
   valid: Set<string>;
   /** The refresh token that is valid. */
   refresh: string;
+  /** Bodies of the requests to revoke a token. */
+  revoked: URLSearchParams[];
+  /** The status of their answers; 0: the server has no address for them. */
+  revokes: number;
   /** What the authorization endpoint answers in place of a code. */
   error: string;
 }
@@ -37,6 +41,7 @@ export function oauthServer({ client = "" } = {}): OAuthServer {
             response_types_supported: ["code"],
             code_challenge_methods_supported: ["S256"],
             token_endpoint_auth_methods_supported: ["none", "client_secret_post"],
+            ...at.revokes > 0 && { revocation_endpoint: `${at.origin}/revoke` },
           });
         case "/register":
           client = `client-${++count}`;
@@ -54,6 +59,9 @@ export function oauthServer({ client = "" } = {}): OAuthServer {
         }
         case "/token":
           return await token(new URLSearchParams(await request.text()));
+        case "/revoke":
+          at.revoked.push(new URLSearchParams(await request.text()));
+          return new Response(null, { status: at.revokes });
         case "/mcp":
           return await serve(request, authorization);
         default:
@@ -69,6 +77,8 @@ export function oauthServer({ client = "" } = {}): OAuthServer {
     grants: [],
     valid: new Set(),
     refresh: "",
+    revoked: [],
+    revokes: 0,
     error: "",
     [Symbol.dispose]: () => closing.abort(),
   };
