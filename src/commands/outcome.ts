@@ -108,14 +108,20 @@ interface Folded {
 /** Lines of a program's output that are shown while it runs, and when it has ended. */
 export const TAIL = 5;
 
-/** The last lines of a text, dimmed, and how many there are before. */
+/** A line in place of what a result leaves out: of a program that wrote a lot, or for the limit of results. */
+const CUT = /^\.\.\. \(\d.* (?:dropped|left out)\b.*\) \.\.\.$/;
+
+/** The last lines of a text, dimmed, and how many there are before: at least, where some of these were left out. */
 function lastLines(text: string, view: OutcomeView): Folded {
   const { style, columns } = view;
   const lines = text.trimEnd().split("\n");
   if (lines.join("") === "") return { rows: [] };
   const hidden = lines.length > TAIL + 1 ? lines.length - TAIL : 0;
   const rows = lines.slice(hidden).map((line) => style.dim(fit(line, columns)));
-  const fold = `… ${plural(hidden, "more line")}${view.key ? ` (${view.key})` : ""}`;
+  const left = lines.slice(0, hidden).filter((line) => CUT.test(line)).length;
+  // What is left out may begin and end in the same line.
+  const more = `${left > 0 ? "at least " : ""}${plural(hidden - 2 * left, "more line")}`;
+  const fold = `… ${more}${view.key ? ` (${view.key})` : ""}`;
   if (hidden > 0) rows.unshift(style.dim(fold));
   const cut = hidden > 0 || lines.some((line) => textWidth(line) > columns);
   return cut ? { rows, whole: () => lines } : { rows };

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { withoutMiddle } from "../../../src/tools/execute.ts";
 import {
   ROOT_RUN,
   type TurnEvent,
@@ -240,6 +241,23 @@ Deno.test("a command that ended shows its last lines, its time, and as a failure
       assert.equal(written().includes("\x1b[31m✗\x1b[39m"), enabled);
       assert.equal(output.folded?.().join("\n"), `  $ seq 1 30; exit 3\n${lines}`);
     }
+  }
+});
+
+Deno.test("of an output that was cut, at least so many lines are folded as are known", () => {
+  const lines = Array.from({ length: 3000 }, (_, n) => n + 1).join("\n");
+  const dropped = lines.replace(/\n21\n[^]*\n2980\n/, "\n... (14123 characters dropped) ...\n");
+  for (const cut of [withoutMiddle(lines, 400), withoutMiddle(lines, 400, "a.txt"), dropped]) {
+    const { view, text } = terminal();
+    view.event(call("1", "$ seq 1 3000"));
+    const head = "$ seq 1 3000\nexit 0\n";
+    const details = { exit_code: 0, output_at: head.length };
+    view.event(result("1", { output: head + cut, details }));
+    view.end();
+    const [, fold = "", first = ""] = text().split("\n");
+    const kept = cut.split("\n").length - 1;
+    assert.equal(fold, `  … at least ${kept - 5 - 1} more lines (Ctrl-O)`);
+    assert.equal(first, "  2996");
   }
 });
 
