@@ -22,6 +22,7 @@ import {
   RefusedParameters,
   StrictMessages,
   wireMessages,
+  withoutBlocks,
   withoutReasoning,
 } from "./quirks.ts";
 import { backoff } from "./retry.ts";
@@ -206,7 +207,7 @@ export class OpenAICompatibleProvider implements Provider {
     return replyPieces(message);
   }
 
-  /** The body of a request for a reply. */
+  /** The body of a request for a reply. The blocks of a provider with a protocol of its own mean nothing to this one. */
   protected payload(
     messages: ChatMessage[],
     options: ChatOptions,
@@ -214,9 +215,11 @@ export class OpenAICompatibleProvider implements Provider {
     const { temperature, reasoning } = this.options;
     const max_tokens = options.max_tokens ?? this.options.max_tokens;
     const stream = options.stream ?? true;
+    const own = this.translator !== OpenAICompatibleProvider.prototype.translator;
+    const known = own ? messages.map(withoutBlocks) : messages;
     return {
       model: this.model,
-      messages: wireMessages(this.echo_reasoning ? messages : messages.map(withoutReasoning)),
+      messages: wireMessages(this.echo_reasoning ? known : known.map(withoutReasoning)),
       temperature,
       ...(max_tokens > 0 && { max_tokens }),
       ...(options.tools?.length && { tools: options.tools }),

@@ -267,7 +267,8 @@ function withoutImages({ images, ...message }: ChatMessage): ChatMessage {
 const SEALED =
   /signature|encrypted.?content.{0,80}(verified|invalid|decrypt)|invalid.?encrypted|(thinking|reasoning).{0,3} blocks?\b/i;
 
-function withoutBlocks({ reasoning_details: _, ...message }: ChatMessage): ChatMessage {
+/** The message without its reasoning blocks. */
+export function withoutBlocks({ reasoning_details: _, ...message }: ChatMessage): ChatMessage {
   return message;
 }
 

@@ -34,7 +34,7 @@ const POLL = 10;
 /** Characters of the operations that are applied to a copy, or sent to the store, at a time. */
 const CHUNK = 1024 * 1024;
 
-/** How the name of a content begins that a tool gave. */
+/** The prefix of the name of a content that is kept from a tool: an image that it gave, the whole of a long result. */
 const KEPT = "kept/";
 
 /** The copies of the sessions in the files of one worktree. */

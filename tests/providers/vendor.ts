@@ -44,3 +44,15 @@ export async function reasoningOf(cls: ProviderClass): Promise<Record<string, un
   }
   return sent;
 }
+
+/** The last message that chat completions are sent after a conversation whose reply has reasoning blocks. */
+export async function sentWithBlocks(cls: ProviderClass): Promise<ChatMessage> {
+  const reply: ChatMessage = {
+    role: "assistant",
+    content: "hi",
+    reasoning_details: [{ type: "x" }],
+  };
+  const { path, body } = await requestOf(cls, { wire: "chat" }, [reply]);
+  if (!path.endsWith("/chat/completions")) throw new Error(path);
+  return body.messages[0];
+}

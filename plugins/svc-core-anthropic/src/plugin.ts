@@ -75,7 +75,7 @@ export function register_providers(providers: ProviderRegistrar): void {
 
     /** While thinking, the vendor accepts only temperature 1, and a limit above the budget. */
     #chat(messages: ChatMessage[], options: ChatOptions): Record<string, unknown> {
-      const payload = super.payload(messages.map(withoutBlocks), options);
+      const payload = super.payload(messages, options);
       const budget: number | undefined = payload.thinking.budget_tokens;
       if (budget === undefined) {
         return { ...payload, temperature: Math.min(payload.temperature, 1) };
@@ -103,9 +103,4 @@ const MAX_TOKENS = 8192;
 function isAdaptive(model: string): boolean {
   const [, major = 0, minor = 0] = /claude-[a-z]+-(\d+)(?:[-.](\d{1,2})(?!\d))?/.exec(model) ?? [];
   return Number(major) > 4 || (Number(major) === 4 && Number(minor) >= 6);
-}
-
-/** The blocks of the Messages protocol mean nothing to chat completions. */
-function withoutBlocks({ reasoning_details: _, ...message }: ChatMessage): ChatMessage {
-  return message;
 }

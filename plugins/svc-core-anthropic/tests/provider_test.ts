@@ -15,7 +15,12 @@ import {
   providerOptions,
   WireServer,
 } from "../../../tests/providers/support.ts";
-import { reasoningOf, registryOf, requestOf } from "../../../tests/providers/vendor.ts";
+import {
+  reasoningOf,
+  registryOf,
+  requestOf,
+  sentWithBlocks,
+} from "../../../tests/providers/vendor.ts";
 import * as plugin from "../src/plugin.ts";
 
 const registry = registryOf(plugin);
@@ -59,6 +64,10 @@ Deno.test("anthropic: with wire chat, temperature and max_tokens are limited to 
   assert.deepEqual(await sent({ reasoning: "on", max_tokens: 8192 }), [1, 8192]);
   assert.deepEqual(await sent({ reasoning: "on", max_tokens: 2048 }), [1, 4096]);
   assert.deepEqual(await sent({ reasoning: "on", max_tokens: 0 }), [1, undefined]);
+});
+
+Deno.test("anthropic: with wire chat, blocks of the Messages protocol are left out [4.10]", async () => {
+  assert.deepEqual(await sentWithBlocks(anthropic), { role: "assistant", content: "hi" });
 });
 
 Deno.test("anthropic: max_tokens is always sent, and a temperature only without thinking [4.10]", async () => {

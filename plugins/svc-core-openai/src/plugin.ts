@@ -40,7 +40,7 @@ export function register_providers(providers: ProviderRegistrar): void {
       messages: ChatMessage[],
       options: ChatOptions,
     ): Promise<Record<string, unknown>> {
-      if (!this.#native) return super.payload(messages.map(withoutBlocks), options);
+      if (!this.#native) return super.payload(messages, options);
       const { requestFields } = await import("./responses.ts");
       const { temperature, reasoning } = this.options;
       const max_output_tokens = options.max_tokens ?? this.options.max_tokens;
@@ -75,9 +75,4 @@ function kindOf(model: string): { thinks: boolean; plain: boolean } {
     thinks: /(^|\/)(o\d|gpt-[5-9]|codex)/.test(model),
     plain: /(^|\/)(gpt-[34]|chatgpt)/.test(model),
   };
-}
-
-/** The items of the Responses protocol mean nothing to chat completions. */
-function withoutBlocks({ reasoning_details: _, ...message }: ChatMessage): ChatMessage {
-  return message;
 }

@@ -10,7 +10,12 @@ import {
   providerOptions,
   WireServer,
 } from "../../../tests/providers/support.ts";
-import { reasoningOf, registryOf, requestOf } from "../../../tests/providers/vendor.ts";
+import {
+  reasoningOf,
+  registryOf,
+  requestOf,
+  sentWithBlocks,
+} from "../../../tests/providers/vendor.ts";
 import * as plugin from "../src/plugin.ts";
 
 const registry = registryOf(plugin);
@@ -32,6 +37,10 @@ Deno.test("openai: reasoning is an effort, medium for on and auto, omitted for o
     on: { reasoning_effort: "medium" },
     auto: { reasoning_effort: "medium" },
   });
+});
+
+Deno.test("openai: with wire chat, blocks of the Responses protocol are left out [4.10]", async () => {
+  assert.deepEqual(await sentWithBlocks(openai), { role: "assistant", content: "hi" });
 });
 
 Deno.test("openai: tool names are sent plain and restored in calls [4.10]", async () => {
