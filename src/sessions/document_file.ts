@@ -6,6 +6,7 @@ import {
   infoIfSame,
   lengthOf,
   openRegular,
+  PRIVATE,
   writeChunks,
 } from "./files.ts";
 import type { Edit } from "./journal.ts";
@@ -21,6 +22,8 @@ const SLACK = 16 * 1024;
 export class DocumentFile {
   /** Bytes of the file at the last lock or write. */
   size = 0;
+  /** The permissions of the file at the last lock, which its journal and a replacement have, too. */
+  mode = PRIVATE;
   /** Differs when others may have changed the file since an earlier lock. */
   stamp = "";
   /** Offset of the end of the text; only spaces follow. */
@@ -57,6 +60,7 @@ export class DocumentFile {
         const resized = info.size !== this.size;
         this.size = info.size;
         this.stamp = stampOf(info);
+        this.mode = (info.mode ?? PRIVATE) & 0o777;
         return replaced ? "replaced" : resized ? "resized" : "same";
       }
       // Replaced or removed before the lock was taken. A sync that is not over would keep the lock of a closed file.
@@ -104,9 +108,7 @@ export class DocumentFile {
    */
   replace(bytes: Uint8Array, around: (rename: () => void) => void = (rename) => rename()): void {
     const old = this.#file;
-    const held = createTemporary(this.#replacement, {
-      mode: (old.statSync().mode ?? 0o644) & 0o777,
-    });
+    const held = createTemporary(this.#replacement, { mode: this.mode });
     try {
       held.file.lockSync(true);
       writeAllSync(held.file, bytes);

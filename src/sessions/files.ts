@@ -1,6 +1,9 @@
 import { join } from "node:path";
 import { concat, lstatIfExists, removeIfExists, writeAllSync } from "../platform/files.ts";
 
+/** The mode of new files: what tools returned may have secrets in it. */
+export const PRIVATE = 0o600;
+
 /** The files of one session. While no process has the session open, only the document exists. */
 export interface LogPaths {
   document: string;
@@ -76,7 +79,7 @@ export function openRegular(path: string, options: Deno.OpenOptions): HeldFile |
  */
 export function openToAppend(path: string): Deno.FsFile {
   return openRegular(path, { append: true })?.file ??
-    Deno.openSync(path, { append: true, createNew: true, mode: 0o600 });
+    Deno.openSync(path, { append: true, createNew: true, mode: PRIVATE });
 }
 
 export function hold(file: Deno.FsFile): HeldFile {
@@ -107,11 +110,11 @@ export function lengthOf(chunks: Uint8Array[]): number {
 export function writePrivate(path: string, content: string | Uint8Array<ArrayBuffer>): void {
   removeIfExists(path);
   const bytes = typeof content === "string" ? new TextEncoder().encode(content) : content;
-  Deno.writeFileSync(path, bytes, { createNew: true, mode: 0o600 });
+  Deno.writeFileSync(path, bytes, { createNew: true, mode: PRIVATE });
 }
 
 /** Creates a temporary file and replaces one that a crash left. */
-export function createTemporary(path: string, options: Deno.OpenOptions = {}): HeldFile {
+export function createTemporary(path: string, options: Deno.OpenOptions): HeldFile {
   const fresh = { read: true, write: true, createNew: true, ...options };
   try {
     return hold(Deno.openSync(path, fresh));

@@ -327,9 +327,14 @@ export class JournalFile {
     this.accept(0);
   }
 
-  /** Starts a new journal with these bytes. With `durable`, they are synced before it replaces the old one. */
-  start(bytes: Uint8Array, durable: boolean): void {
-    const held = createTemporary(this.#temporary, { append: true });
+  /**
+   * Starts a new journal with these bytes.
+   *
+   * @param options.mode of the file
+   * @param options.durable whether the bytes are synced before it replaces the old one
+   */
+  start(bytes: Uint8Array, { mode, durable }: { mode: number; durable: boolean }): void {
+    const held = createTemporary(this.#temporary, { append: true, mode });
     try {
       writeAllSync(held.file, bytes);
       if (durable) held.file.syncDataSync();

@@ -446,7 +446,7 @@ export class LogFile {
   #startJournal(state: LogState, durable = state.turns > 0): LogState {
     const bytes = encode(line(baseOf(state, this.#document.at)));
     // Synced before the document changes, so that it can repair the document after a power failure.
-    this.#journal.start(bytes, durable);
+    this.#journal.start(bytes, { mode: this.#document.mode, durable });
     this.#journals++;
     return this.#state = state;
   }

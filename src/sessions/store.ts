@@ -18,6 +18,7 @@ import {
   type LogPaths,
   logPaths,
   openRegular,
+  PRIVATE,
   removeCheckpoints,
 } from "./files.ts";
 import { type CreatedLog, LogFile, type SessionHead, writeError } from "./log_file.ts";
@@ -614,7 +615,8 @@ export class SessionStore {
         replace: (name, text) => {
           const { journal, document } = logPaths(this.#directory, name);
           removeIfExists(journal);
-          writeFileAtomic(document, text);
+          const mode = lstatIfExists(document)?.mode ?? PRIVATE;
+          writeFileAtomic(document, text, mode & 0o777);
         },
         drop: (name) => {
           const { journal, document, results, attached, kept } = logPaths(this.#directory, name);
@@ -669,7 +671,11 @@ export class SessionStore {
     try {
       while (lstatIfExists(paths.document) === undefined) {
         this.#makeDirectory(name);
-        const held = openOrCreate(paths.replacement, { read: true, write: true });
+        const held = openOrCreate(paths.replacement, {
+          read: true,
+          write: true,
+          mode: PRIVATE,
+        });
         if (held === undefined) continue;
         let created: HeldFile | undefined;
         try {
@@ -722,7 +728,7 @@ export class SessionStore {
       } catch (error) {
         if (error instanceof Deno.errors.AlreadyExists) return undefined;
         // A file system without links.
-        Deno.writeFileSync(paths.document, content, { createNew: true });
+        Deno.writeFileSync(paths.document, content, { createNew: true, mode: PRIVATE });
         return openRegular(paths.document, { read: true, write: true });
       }
     } catch (error) {

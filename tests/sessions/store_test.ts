@@ -668,3 +668,24 @@ Deno.test("a session that stays open waits for one sync a turn, and its journal 
     assert.deepEqual(json("a").turns, after);
     assert.deepEqual(names(), ["a.json"]);
   }));
+
+Deno.test("the files of a new session are its owner's alone; one that is there keeps its permissions", () =>
+  inPlace(async ({ directory, store, file }) => {
+    /** The permissions of a session's files while a turn runs. */
+    const work = async (name: string) => {
+      const session = store.open(name);
+      const turn = await begin(session);
+      // Enough for a larger document, and for a further journal.
+      for (let n = 0; n < 300; n++) turn.append({ type: "text", text: "x".repeat(10_000) });
+      const modes = [...Deno.readDirSync(directory)].map((entry) => entry.name)
+        .filter((each) => [`${name}.json`, `.${name}.journal`].includes(each)).sort()
+        .map((each) => [each, (Deno.statSync(join(directory, each)).mode! & 0o777).toString(8)]);
+      turn.end("ok");
+      session.close();
+      return modes;
+    };
+    assert.deepEqual(await work("own"), [[".own.journal", "600"], ["own.json", "600"]]);
+    store.open("old").close();
+    Deno.chmodSync(file("old"), 0o640);
+    assert.deepEqual(await work("old"), [[".old.journal", "640"], ["old.json", "640"]]);
+  }));
