@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import * as z from "zod/mini";
-import { type Clock, timestamp } from "../platform/clock.ts";
+import { type Clock, Pace, timestamp } from "../platform/clock.ts";
 import { errorMessage, SvcError, writeFailure } from "../platform/error.ts";
 import {
   exists,
@@ -117,9 +117,13 @@ export class RunStore {
   /** This server, in records. */
   readonly #owner = crypto.randomUUID();
   #lock: HeldLock | undefined;
+  /** For pieces of work on many runs: one piece in a turn of the event loop. */
+  readonly #pace = new Pace();
   /** What lists show of ended runs, which do not change any more. */
   readonly #ended = new Map<string, Run>();
   #names: { stamp: number; names: string[] } | undefined;
+  /** How many more runs are accepted before they are counted. */
+  #uncounted = 0;
 
   /**
    * @param options.state `<worktree>/.svc`
@@ -143,9 +147,9 @@ export class RunStore {
       kinds: ["run", "run_key"],
       path: join(state, "store", "run"),
       stamp: () => exists(this.#directory) ? "there" : "",
-      apply: (rows, whole) => this.#apply(rows, whole),
+      apply: (rows) => this.#apply(rows),
       entries: () => this.#rows(),
-      keep: () => {}, // the stamp differs only when there are no files
+      retain: (keys) => this.#retain(keys),
     };
     store?.register(this.#copy);
   }
@@ -176,7 +180,11 @@ export class RunStore {
       const keys = run.key === "" ? [] : [{ kind: "run_key", key: run.key, value: { id } }];
       return { rows: [...keys, rowOf(run)], result: { run, known: false } };
     });
-    if (!accepted.known && this.#ids().length > MOST + EXCESS) await this.prune();
+    if (!accepted.known && this.#uncounted-- === 0) {
+      if (this.#ids().length > MOST + EXCESS) await this.prune();
+      // Other servers accept runs too.
+      this.#uncounted = Math.ceil(Math.max(0, MOST + EXCESS - this.#ids().length) / 2);
+    }
     return accepted;
   }
 
@@ -339,6 +347,7 @@ export class RunStore {
     const rows: RecordRow[] = [];
     for (const [place, id] of ended.entries()) {
       const many = place < ended.length - MOST;
+      if (many || kept !== undefined) await this.#pace.turn();
       const run = many || kept !== undefined ? this.#listed(id) : undefined;
       if (run === undefined || !many && kept!(run)) continue;
       if (run.key !== "") rows.push({ kind: "run_key", key: run.key });
@@ -384,7 +393,7 @@ export class RunStore {
     }
     return await withFileLock(join(this.#directory, lock), async () => {
       const { rows, result, written } = await decide();
-      this.#apply(rows, false);
+      await this.#apply(rows);
       written?.();
       return result;
     });
@@ -410,13 +419,10 @@ export class RunStore {
   }
 
   /** Writes rows into the files. A run of this server stays as it is, unless another one has taken it. */
-  #apply(rows: RecordRow[], whole: boolean): void {
-    if (whole) {
-      const given = new Set(rows.map(({ key }) => key));
-      for (const id of this.#ids()) if (!given.has(id)) this.#remove(id);
-      if (rows.length > 0) this.#hide();
-    }
+  async #apply(rows: RecordRow[]): Promise<void> {
+    if (rows.length > 0) this.#hide();
     for (const { kind, key, value } of rows) {
+      await this.#pace.turn();
       if (kind === "run_key") {
         if (!DIGEST.test(key)) continue;
         const { id } = (value ?? {}) as { id?: string };
@@ -439,6 +445,16 @@ export class RunStore {
         }
         this.changed(run);
       }
+    }
+  }
+
+  /** Removes the runs without these ids. */
+  async #retain(ids: ReadonlySet<string>): Promise<void> {
+    for (const file of filesOf(this.#directory)) {
+      const id = file.replace(/\.json$/, "");
+      if (ids.has(id) || !ID.test(id)) continue;
+      await this.#pace.turn();
+      this.#remove(id);
     }
   }
 
@@ -475,8 +491,10 @@ export class RunStore {
   #ids(): string[] {
     const stamp = modified(this.#directory);
     if (this.#names?.stamp === stamp) return this.#names.names;
-    const names = filesOf(this.#directory).filter((file) => file.endsWith(".json"))
-      .map((file) => file.slice(0, -".json".length)).filter((id) => ID.test(id)).sort();
+    const idOf = (file: string) => file.slice(0, -".json".length);
+    // Sorted as they come: a slice takes longer to compare.
+    const names = filesOf(this.#directory)
+      .filter((file) => file.endsWith(".json") && ID.test(idOf(file))).sort().map(idOf);
     // The time of a directory that changed a moment ago may be that of its next change too.
     this.#names = this.#clock.now() - stamp > 2000 ? { stamp, names } : undefined;
     return names;
@@ -517,7 +535,8 @@ export class RunStore {
 
   /** Keeps runs out of Git: the .gitignore of `.svc` may be older. */
   #hide(): void {
-    this.#write(join(this.#directory, ".gitignore"), "*\n");
+    const path = join(this.#directory, ".gitignore");
+    if (readTextIfExists(path) !== "*\n") this.#write(path, "*\n");
   }
 
   #path(id: string): string {

@@ -95,7 +95,12 @@ export interface RecordCopy {
   /** All records of the files; none of a broken one. */
   entries(): RecordRow[] | Promise<RecordRow[]>;
   /** Keeps the files under other names: something else has changed or broken them. */
-  keep(): void;
+  keep?(): void;
+  /**
+   * Removes all records but these. A copy that has it, since each of its records is a file, gets its rows in pages, and
+   * none of them as `whole`.
+   */
+  retain?(keys: ReadonlySet<string>): Promise<void>;
 }
 
 /** The rows that a change writes, and what it returns. */

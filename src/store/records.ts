@@ -6,6 +6,8 @@ import { LOCK } from "./postgres.ts";
 /** Days for which the removal of a record is kept. A copy that is older is read anew. */
 const KEPT = 30;
 const STALE = 20;
+/** Rows that are read at a time. */
+const PAGE = 100;
 
 /**
  * The rows of kinds ($2) that a copy lacks, or all of them. The condition on `xid` is one that PostgreSQL finds in an
@@ -30,14 +32,6 @@ interface Position {
   at: string;
 }
 
-interface Pulled extends Omit<Position, "stamp"> {
-  rows: RecordRow[];
-  /** The versions of all rows that were read, also of those that the copy has already. */
-  versions: Set<string>;
-  /** These are all records. */
-  whole: boolean;
-}
-
 /** Records as rows of the table `svc.records`, and their copies in files. */
 export class PostgresRecords implements Records {
   /** In the events of changes that were made here: these copies have them. */
@@ -47,7 +41,7 @@ export class PostgresRecords implements Records {
   readonly #folder: string;
   readonly #database: Database;
   readonly #events: Events;
-  /** The versions of the rows that the last read of a copy brought, by its name: they are not written again. */
+  /** The versions of rows that a copy has and the next read may bring again, by its name: they are not written again. */
   readonly #applied = new Map<string, Set<string>>();
 
   constructor(project: string, state: string, database: Database, events: Events) {
@@ -64,13 +58,12 @@ export class PostgresRecords implements Records {
     return await withFileLock(copy.path, async () => {
       const { rows, result, written } = await this.#database.transaction(async (query) => {
         // Two statements, so that the second sees what the holder before has committed.
-        const [, pulled] = await Promise.all([
+        await Promise.all([
           query(LOCK, [
             `svc.records ${copy.name} ${this.#project}`,
           ]),
-          this.#read(copy, query),
+          this.#follow(copy, query),
         ]);
-        await this.#follow(copy, pulled);
         const decided = await decide();
         if (decided.rows.length > 0) await this.#write(copy, decided.rows, query);
         return decided;
@@ -89,9 +82,10 @@ export class PostgresRecords implements Records {
   }
 
   async pull(copy: RecordCopy): Promise<void> {
-    await withFileLock(copy.path, async () => {
-      await this.#follow(copy, await this.#read(copy, this.#database.query));
-    });
+    await withFileLock(
+      copy.path,
+      () => this.#database.transaction((query) => this.#follow(copy, query)),
+    );
   }
 
   async get(kind: string, key: string): Promise<unknown> {
@@ -150,48 +144,60 @@ export class PostgresRecords implements Records {
   }
 
   /**
-   * The rows that the copy may lack. A transaction that runs now may commit rows later, and so the next read begins with
-   * the oldest of these: rows may come twice. It begins at the latest with the first transaction after those that were
-   * read: PostgreSQL gives the ids of transactions that have written nothing once more after a crash.
+   * Writes the rows that the copy may lack into it. A transaction that runs now may commit rows later, and so the next
+   * read begins with the oldest of these: rows may come twice. It begins at the latest with the first transaction after
+   * those that were read: PostgreSQL gives the ids of transactions that have written nothing once more after a crash.
+   *
+   * @param query that of a transaction, whose cursor shows the records of one instant in pages
    */
-  async #read(copy: RecordCopy, query: Query): Promise<Pulled> {
+  async #follow(copy: RecordCopy, query: Query): Promise<void> {
     const known = this.#position(copy);
-    const cursor = known !== undefined && known.stamp === copy.stamp() ? known.cursor : "0";
-    const rows = await query(CHANGED, [
-      this.#project,
-      copy.kinds,
-      cursor,
-      known?.at ?? "-infinity",
+    const isAsLeft = known !== undefined && known.stamp === copy.stamp();
+    const cursor = isAsLeft ? known.cursor : "0";
+    const next = () => query(`FETCH ${PAGE} FROM changed`);
+    const [, first] = await Promise.all([
+      query(`DECLARE changed NO SCROLL CURSOR FOR ${CHANGED}`, [
+        this.#project,
+        copy.kinds,
+        cursor,
+        known?.at ?? "-infinity",
+      ]),
+      next(),
     ]);
-    const { cursor: oldest, at, whole } = rows[0]!;
+    const { cursor: oldest, at, whole } = first[0]!;
     const applied = whole ? undefined : this.#applied.get(copy.name);
-    const versions = new Set<string>();
+    const again = new Set<string>();
+    const keys = new Set<string>();
+    const gathered: RecordRow[] = [];
     let last = 0;
-    const found = rows.flatMap(({ kind, key, value, xid }) => {
-      if (kind === null) return [];
-      last = Math.max(last, xid);
-      const version = `${xid} ${kind} ${key}`;
-      versions.add(version);
-      return applied?.has(version) ? [] : [{ kind, key, value: value ?? undefined }];
-    });
-    const next = versions.size === 0 && !whole ? cursor : `${Math.min(oldest, last + 1)}`;
-    return { cursor: next, at, whole, rows: found, versions };
-  }
-
-  /** Writes rows that were read into the copy. */
-  async #follow(copy: RecordCopy, pulled: Pulled): Promise<void> {
-    const { rows, whole, cursor, at, versions } = pulled;
-    const known = this.#position(copy);
-    const age = Date.parse(at) - Date.parse(known?.at ?? at);
-    if (versions.size === 0 && !whole && age < 86_400_000) return;
-    if (whole && known?.stamp !== copy.stamp()) {
-      const entries = await copy.entries();
-      const isNew = known === undefined && entries.length === 0;
-      if (!isNew && !sameRecords(entries, rows)) copy.keep();
+    for (let page = first;; page = await next()) {
+      const rows = page.flatMap(({ kind, key, value, xid }) => {
+        if (kind === null) return [];
+        last = Math.max(last, xid);
+        const version = `${xid} ${kind} ${key}`;
+        if (xid >= oldest) again.add(version);
+        return applied?.has(version) ? [] : [{ kind, key, value: value ?? undefined }];
+      });
+      if (copy.retain === undefined) gathered.push(...rows);
+      else if (rows.length > 0) await copy.apply(rows, false);
+      if (whole) { for (const { key } of rows) keys.add(key); }
+      if (page.length < PAGE) break;
     }
-    if (whole || rows.length > 0) await copy.apply(rows, whole);
-    this.#save(copy, { cursor, at, stamp: copy.stamp() });
-    this.#applied.set(copy.name, versions);
+    const age = Date.parse(at) - Date.parse(known?.at ?? at);
+    if (last === 0 && !whole && age < 86_400_000) return;
+    if (copy.retain !== undefined) {
+      if (whole) await copy.retain(keys);
+    } else {
+      if (whole && !isAsLeft) {
+        const entries = await copy.entries();
+        const isNew = known === undefined && entries.length === 0;
+        if (!isNew && !sameRecords(entries, gathered)) copy.keep?.();
+      }
+      if (whole || gathered.length > 0) await copy.apply(gathered, whole);
+    }
+    const position = last === 0 && !whole ? cursor : `${Math.min(oldest, last + 1)}`;
+    this.#save(copy, { cursor: position, at, stamp: copy.stamp() });
+    this.#applied.set(copy.name, again);
   }
 
   async #write(copy: RecordCopy, rows: RecordRow[], query: Query): Promise<void> {

@@ -12,6 +12,9 @@ import {
 import type { Database, Query, RequestRow, Requests } from "./port.ts";
 import { LOCK } from "./postgres.ts";
 
+/** Rows that are read at a time. */
+const PAGE = 1000;
+
 /** How far the files of the ledger have followed the rows: `.svc/store/request.json`. */
 interface Position {
   /** Names these files in rows: their own rows are in them already. */
@@ -38,16 +41,15 @@ export class PostgresRequests implements Requests {
     return await this.#locked(async () => {
       let done: { lines: RequestRow[]; result: T } | undefined;
       await this.#database.transaction(async (query) => {
-        const [, rows, alive] = await Promise.all([
+        const [, , alive] = await Promise.all([
           this.#lock(query),
-          this.#read(query),
+          this.#follow(query),
           query(
             `SELECT name FROM svc.leases
               WHERE project = $1 AND starts_with(name, 'live/') AND expires > clock_timestamp()`,
             [this.#project],
           ),
         ]);
-        this.#append(rows);
         // Done once: what it has written into the files is sent again after a lost connection.
         done ??= work(new Set(alive.map(({ name }) => name.slice("live/".length))));
         await this.#insert(done.lines, query);
@@ -90,7 +92,7 @@ export class PostgresRequests implements Requests {
   }
 
   async pull(): Promise<void> {
-    await this.#locked(async () => this.#append(await this.#read(this.#database.query)));
+    await this.#locked(() => this.#follow(this.#database.query));
   }
 
   #locked<T>(work: () => Promise<T>): Promise<T> {
@@ -120,18 +122,23 @@ export class PostgresRequests implements Requests {
     );
   }
 
-  /** The rows of other copies that these files lack. */
-  async #read(query: Query): Promise<(RequestRow & { seq: number })[]> {
-    const { copy, seq } = this.#position();
-    return await query(
-      `SELECT seq, day, line FROM svc.requests
-        WHERE project = $1 AND seq > $2 AND copy <> $3 ORDER BY seq`,
-      [this.#project, seq, copy],
-    );
+  /** Adds the rows of other copies that these files lack. The files' own rows are passed over, once each. */
+  async #follow(query: Query): Promise<void> {
+    for (let isMore = true; isMore;) {
+      const { copy, seq } = this.#position();
+      const rows = await query<RequestRow & { seq: number }>(
+        `SELECT seq, day, CASE WHEN copy <> $3 THEN line END AS line FROM svc.requests
+          WHERE project = $1 AND seq > $2 ORDER BY seq LIMIT ${PAGE}`,
+        [this.#project, seq, copy],
+      );
+      this.#append(rows);
+      isMore = rows.length === PAGE;
+    }
   }
 
   #append(rows: (RequestRow & { seq: number })[]): void {
-    for (const [day, some] of Map.groupBy(rows, (row) => row.day)) {
+    const others = rows.filter(({ line }) => line !== null);
+    for (const [day, some] of Map.groupBy(others, (row) => row.day)) {
       const path = join(this.#state, "usage", `${day}.jsonl`);
       const text = some.map(({ line }) => JSON.stringify(line) + "\n").join("");
       const file = Deno.openSync(path, { append: true, create: true, mode: 0o600 });

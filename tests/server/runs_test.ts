@@ -580,15 +580,18 @@ Deno.test("rows of a store write no file outside of the folder of the runs", asy
 
 Deno.test("a run is not taken from a server that has just started and taken it", async () => {
   await using place = await project();
-  let start = () => {};
+  let start = async () => {};
   const { copies, held, link } = recordStore(() => {}, () => start());
   const options = { state: `${place.path}/.svc`, user: `${place.path}/user`, clock: systemClock };
   const store = new RunStore({ ...options, warn: () => {}, store: link });
   const request = { prompt: "go", role: "", task: {}, confirmed: false, webhook: "" };
   const { run } = await store.accept({ request });
-  start = () => {
+  start = async () => {
     held.push({ name: "server/other" });
-    copies[0]!.apply([{ kind: "run", key: run.id, value: { ...run, owner: "other" } }], false);
+    await copies[0]!.apply(
+      [{ kind: "run", key: run.id, value: { ...run, owner: "other" } }],
+      false,
+    );
   };
   const taken: string[] = [];
   assert.equal(await store.take(run.id, () => true, ({ id }) => void taken.push(id)), false);

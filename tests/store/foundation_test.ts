@@ -348,6 +348,49 @@ test("the cost of a change does not grow with what the store has", async () => {
   assert.ok(Math.max(...Array.from(read, ([, rows]) => Number(rows))) < 10, JSON.stringify(plan));
 });
 
+test("records that are files come in pages of one instant, and what changes meanwhile comes next", async () => {
+  const url = await server.database(withTables);
+  await using one = await machine(url);
+  const { records } = await one.workspace.store!.open();
+  const held = new Map<string, unknown>();
+  const pages: number[] = [];
+  let meanwhile = async () => {};
+  const copy: RecordCopy = {
+    name: "thing",
+    kinds: ["thing"],
+    path: join(one.path, ".svc/thing"),
+    stamp: () => "",
+    async apply(rows, whole) {
+      assert.equal(whole, false);
+      pages.push(rows.length);
+      for (const { key, value } of rows) {
+        if (value === undefined) held.delete(key);
+        else held.set(key, value);
+      }
+      await meanwhile();
+      meanwhile = async () => {};
+    },
+    entries: () => [],
+    async retain(keys) {
+      for (const key of held.keys()) if (!keys.has(key)) held.delete(key);
+    },
+  };
+  const row = (key: unknown, value?: unknown) => ({ kind: "thing", key: `${key}`, value });
+  await records.put(copy, Array.from({ length: 1050 }, (_, i) => row(i, "first")));
+  held.set("stray", "not in the store");
+  meanwhile = () => records.put(copy, [row(0), row(1049, "second"), row("new", "second")]);
+  await records.pull(copy);
+  assert.equal(held.size, 1050);
+  assert.deepEqual([...new Set(held.values())], ["first"]);
+  assert.ok(Math.max(...pages) <= 100, `${pages}`);
+  pages.length = 0;
+  await records.pull(copy);
+  assert.deepEqual(pages, [3], "what was read once is not read again");
+  assert.deepEqual([held.size, held.has("0"), held.get("1049"), held.get("new")], [
+    ...[1050, false, "second", "second"],
+  ]);
+});
+
 test("a list of sessions is a page with the number of all", async () => {
   const url = await server.database(withTables);
   await using one = await machine(url);

@@ -7,6 +7,7 @@ import { jobContext } from "../../src/jobs/context.ts";
 import { createJob } from "../../src/jobs/create.ts";
 import { readTask } from "../../src/jobs/prompt.ts";
 import type { HistoryEntry } from "../../src/jobs/schema.ts";
+import { entriesOf } from "../../src/platform/files.ts";
 import type { RequestLine } from "../../src/usage/ledger.ts";
 import type { LedgerTotals } from "../../src/usage/totals.ts";
 import { testIo } from "../support/io.ts";
@@ -211,6 +212,48 @@ story(
   },
 );
 
+Deno.test({
+  ...needed,
+  name: "PostgreSQL: the first copy of a thousand runs is written in many turns of the event loop",
+  async fn() {
+    await using one = await machine(await server.database(withTables));
+    const runs = runsOf(one.workspace);
+    const { records } = await one.workspace.store!.open();
+    const copy = one.workspace.store!.copies().find(({ name }) => name === "run")!;
+    const queued_at = "2026-01-02T03:04:05.000Z";
+    const request = { prompt: "go", role: "", task: {}, confirmed: false, webhook: "" };
+    const rows = Array.from({ length: 1000 }, (_, i) => {
+      const key = `run_${`${i}`.padStart(17, "0")}_${"a".repeat(22)}`;
+      return { kind: "run", key, value: { id: key, state: "done", queued_at, request } };
+    });
+    await records.put(copy, rows);
+    const folder = join(one.path, ".svc/runs");
+    const count = () => [...entriesOf(folder)].filter(({ name }) => name.startsWith("run_")).length;
+    const refresh = async () => {
+      let [before, most, isOver] = [count(), 0, false];
+      const look = () => {
+        const now = count();
+        most = Math.max(most, Math.abs(now - before));
+        before = now;
+        if (!isOver) setImmediate(look);
+      };
+      setImmediate(look);
+      await runs.refresh().finally(() => isOver = true);
+      return most;
+    };
+    assert.ok(await refresh() <= 10);
+    assert.equal(count(), 1000);
+    assert.equal(runs.list({ limit: 2000 }).length, 1000);
+    await records.put(copy, rows.slice(500).map(({ kind, key }) => ({ kind, key })));
+    await Deno.remove(join(one.path, ".svc/store/run.json")); // all of them are read anew
+    assert.ok(await refresh() <= 10);
+    assert.equal(count(), 500);
+    assert.deepEqual(runs.list({ limit: 2000 }).map(({ id }) => id).sort(), [
+      ...rows.slice(0, 500).map(({ key }) => key),
+    ]);
+  },
+});
+
 story("a budget of the day holds for the requests of all machines together", async (one, two) => {
   const ledgers = [one, two].map(({ workspace }) => workspace.spending);
   const [here, there] = await Promise.all(ledgers.map((spending) => spending.totals()));
@@ -230,6 +273,38 @@ story("a budget of the day holds for the requests of all machines together", asy
   await one.workspace.spending.close();
   assert.deepEqual(await there!.locked(() => used(there!)), [67, 0], "its process is gone");
   assert.deepEqual([...one.warnings, ...two.warnings], []);
+});
+
+Deno.test({
+  ...needed,
+  name: "PostgreSQL: the requests of other machines come in pages, each once",
+  async fn() {
+    const store = await server.database(withTables);
+    await using one = await machine(store);
+    await using two = await machine(store);
+    const [here, there] = [one, two].map(({ workspace }) => workspace.spending.ledger);
+    const time = new Date().toISOString();
+    const used = (count: number) =>
+      Array.from({ length: count }, (_, i) => ({ ...request(time), chars: i }));
+    const append = async (ledger: typeof here, count: number) => {
+      for (const line of used(count)) ledger!.append(line);
+      await ledger!.flush();
+    };
+    const counts = () => [here!, there!].map((ledger) => ledger.read(ledger.today()).length);
+    for (const ledger of [here!, there!]) await ledger.refresh();
+    await append(here, 1500);
+    await append(there, 1000);
+    await append(here, 1001);
+    await there!.refresh();
+    assert.deepEqual(counts(), [2501, 3501]);
+    await here!.refresh();
+    for (const ledger of [here!, there!]) {
+      await ledger.refresh();
+      const chars = (lines: object[]) => lines.map((line) => (line as RequestLine).chars).sort();
+      const all = [1500, 1000, 1001].flatMap(used);
+      assert.deepEqual(chars(ledger.read(ledger.today())), chars(all));
+    }
+  },
 });
 
 function runsOf({ paths: { state, user }, clock, store, warn }: Workspace): RunStore {
