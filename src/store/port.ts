@@ -100,7 +100,7 @@ export interface RecordCopy {
    * Removes all records but these. A copy that has it, since each of its records is a file, gets its rows in pages, and
    * none of them as `whole`.
    */
-  retain?(keys: ReadonlySet<string>): Promise<void>;
+  retain?(keys: ReadonlySet<string>): void | Promise<void>;
 }
 
 /** The rows that a change writes, and what it returns. */
@@ -337,8 +337,8 @@ export interface SessionIndex {
   names(): Promise<string[]>;
   /** The name and time of the session that was written last; empty without one. */
   newest(): Promise<string>;
-  /** The name of the session with an id. */
-  named(id: string): Promise<string | undefined>;
+  /** The names of the sessions with an id, of which two machines may have made one each; also of removed ones. */
+  named(id: string): Promise<string[]>;
 }
 
 // ------------------------------------------------------------------------------------------------- queue

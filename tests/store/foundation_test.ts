@@ -371,7 +371,7 @@ test("records that are files come in pages of one instant, and what changes mean
       meanwhile = async () => {};
     },
     entries: () => [],
-    async retain(keys) {
+    retain(keys) {
       for (const key of held.keys()) if (!keys.has(key)) held.delete(key);
     },
   };
