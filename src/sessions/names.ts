@@ -27,6 +27,11 @@ export function idOf(name: string): string {
   return MINTED.exec(name)?.[1] ?? "";
 }
 
+/** Whether a text has the form of the id of a session. */
+export function isId(text: string): boolean {
+  return /^[0-9a-z]{6}$/.test(text);
+}
+
 /** Whether `name` is a plain file name, which stays in the sessions directory. */
 export function isSessionName(name: string): boolean {
   return NAME.test(name) && name.isWellFormed() &&

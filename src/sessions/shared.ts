@@ -17,7 +17,7 @@ import type { LogPaths } from "./files.ts";
 import type { Operation } from "./journal.ts";
 import type { LogFile } from "./log_file.ts";
 import { firstPrompt, isRunning } from "./look.ts";
-import { isSessionName, NAMED } from "./names.ts";
+import { isId, isSessionName, NAMED } from "./names.ts";
 import { type LeftOut, LeftOutResults } from "./results.ts";
 import type { Part, SessionDocument } from "./schema.ts";
 import {
@@ -90,19 +90,21 @@ export class SharedSessions {
   }
 
   /**
-   * Brings the copy of a session up to date, unless a process of this machine appends to it: that one is ahead of the
-   * store. The copy of a session that was deleted is removed.
+   * Brings the copy of a session up to date, of an id those of all that have it, unless a process of this machine
+   * appends to it: that one is ahead of the store. The copy of a session that was deleted is removed.
    *
    * @param given a name or a handle
    */
   async current(given: string): Promise<void> {
-    const { index } = await this.#link.open();
-    const name = given.startsWith("#")
-      ? await index.named(given.slice(1))
-      : given.startsWith(NAMED)
-      ? given.slice(NAMED.length)
-      : given;
-    if (name === undefined || !isSessionName(name)) return;
+    const id = given.replace(/^#/, "");
+    const named = isId(id) ? await (await this.#link.open()).index.named(id) : [];
+    if (given.startsWith(NAMED)) named.push(given.slice(NAMED.length));
+    else if (!given.startsWith("#")) named.push(given);
+    for (const name of named) await this.#update(name);
+  }
+
+  async #update(name: string): Promise<void> {
+    if (!isSessionName(name)) return;
     const held = this.#held.get(name);
     await held?.ending;
     if (held?.holds) return;

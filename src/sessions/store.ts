@@ -27,6 +27,7 @@ import {
   checkSessionName,
   idOf,
   isHandle,
+  isId,
   isSessionName,
   mintName,
   NAMED,
@@ -60,7 +61,6 @@ export interface SessionStoreOptions {
 }
 
 const HOUR = 3_600_000;
-const ID = /^[a-z0-9]{6}$/;
 const TEMPORARY = /^\..*\.(?:json|journal)\.tmp$/;
 
 interface Origin {
@@ -541,22 +541,37 @@ export class SessionStore {
     return this.#listing.newest(filter);
   }
 
-  /** The session with this id, given as `<id>` or `#<id>`. Reads file names only. */
-  findById(id: string): string | undefined {
+  /** The sessions with this id, given as `<id>` or `#<id>`. Reads file names only. */
+  withId(id: string): string[] {
     const plain = id.startsWith("#") ? id.slice(1) : id;
-    if (plain === "") return undefined;
-    return this.list().find((name) => idOf(name) === plain);
+    return plain === "" ? [] : this.list().filter((name) => idOf(name) === plain);
+  }
+
+  /**
+   * The session with this id, given as `<id>` or `#<id>`.
+   *
+   * @throws SvcError `ambiguous_id` (exit 2) when several have it: machines that share a store make ids on their own
+   */
+  findById(id: string): string | undefined {
+    const [name, ...others] = this.withId(id);
+    if (others.length === 0) return name;
+    throw usageError(
+      "ambiguous_id",
+      `${id} is the id of ${others.length + 1} sessions: ${[name, ...others].join(", ")}.`,
+      "Write the name of the one that is meant.",
+    );
   }
 
   /**
    * The name that a caller means: a handle (`#<id>`, `session:<name>`) is the name of a session that exists, anything
    * else is a name itself. A new name that is the id of a session is most likely a handle without its `#`.
    *
-   * @throws SvcError `no_session` (exit 2) for a handle of no session, `session_id` for an id as a name
+   * @throws SvcError `no_session` (exit 2) for a handle of no session, `ambiguous_id` for one of several, `session_id`
+   * for an id as a name
    */
   resolve(given: string): string {
     if (!isHandle(given)) {
-      const meant = ID.test(given) && !this.#exists(given) ? this.findById(given) : undefined;
+      const meant = isId(given) && !this.#exists(given) ? this.findById(given) : undefined;
       if (meant === undefined) return given;
       throw usageError(
         "session_id",

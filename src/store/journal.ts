@@ -179,12 +179,12 @@ export class PostgresJournal implements Journal, SessionIndex {
     );
   }
 
-  async named(id: string): Promise<string | undefined> {
-    const [row] = await this.#database.query<{ name: string }>(
-      "SELECT name FROM svc.sessions WHERE project = $1 AND id = $2 AND id <> '' AND NOT removed",
+  async named(id: string): Promise<string[]> {
+    const rows = await this.#database.query<{ name: string }>(
+      "SELECT name FROM svc.sessions WHERE project = $1 AND id = $2",
       [this.#project, id],
     );
-    return row?.name;
+    return rows.map(({ name }) => name);
   }
 
   async names(): Promise<string[]> {

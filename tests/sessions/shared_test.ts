@@ -67,6 +67,36 @@ story("other machines see the parts of a turn that runs [6.2]", async (url) => {
 });
 
 story(
+  "an id that two machines gave to a session each is refused with the names, until one is deleted [2.1]",
+  async (url) => {
+    await using one = machine(url);
+    await using other = machine(url);
+    await using third = machine(url);
+    const [first, second] = ["ses_20260101_000000_abc123", "job_20260202_000000_abc123"] as const;
+    await turn(one, first, "hello");
+    await turn(other, second, "hi");
+    for (const { sessions } of [one, other, third]) {
+      for (const given of ["#abc123", "abc123"]) {
+        await assert.rejects(sessions.locate(given), {
+          code: "ambiguous_id",
+          exit: 2,
+          message: `${given} is the id of 2 sessions: ${second}, ${first}.`,
+        });
+      }
+      assert.equal(await sessions.locate(first), first);
+    }
+    await other.sessions.delete(first);
+    for (const { sessions } of [one, other, third]) {
+      await assert.rejects(sessions.locate("abc123"), { code: "session_id" });
+      assert.equal(await sessions.locate("#abc123"), second);
+    }
+    await one.sessions.delete(second);
+    await assert.rejects(third.sessions.locate("#abc123"), { code: "no_session" });
+    assert.equal(await third.sessions.locate("abc123"), "abc123");
+  },
+);
+
+story(
   "a process that lost its session appends nothing more, and the next one closes its turn [2.2]",
   async (url) => {
     await using one = machine(url);

@@ -70,9 +70,11 @@ export async function pickSession(shell: Shell): Promise<string | undefined> {
       return words.every((word) => text.includes(word));
     });
     if (found.length > 0) return found.map((each) => row(each, 0));
-    const older = sessions.findById(wanted) ?? typed.trim();
-    const summary = sessions.summary(older);
-    return summary === undefined ? [] : [row(summary, 0)];
+    const older = sessions.withId(wanted);
+    return (older.length > 0 ? older : [typed.trim()]).flatMap((name) => {
+      const summary = sessions.summary(name);
+      return summary === undefined ? [] : [row(summary, 0)];
+    });
   };
   return await input.pick({
     prompt: (output.columns() < 60 ? "" : style.dim("session (type to filter, Tab unfolds +1) ")) +
