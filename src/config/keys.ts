@@ -518,7 +518,7 @@ export const SETTINGS = {
   project_concurrency: harmless(
     count,
     0,
-    "Due jobs and accepted runs of the project that run at the same time on all machines; 0: no limit.",
+    "Due jobs and accepted runs of the project that run at the same time on all machines, without what a person waits for (svc run, POST /chat); 0: no limit.",
   ),
   "jobs.concurrency": harmless(
     () => z.int().check(z.positive()),

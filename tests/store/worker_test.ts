@@ -125,6 +125,44 @@ Deno.test({
 
 Deno.test({
   ...needed,
+  name: "POST /chat and svc run wait for no place of project_concurrency",
+  async fn() {
+    const store = await server.database(withTables);
+    const { promise: held, resolve: release } = Promise.withResolvers<void>();
+    let asked = 0;
+    const onRequest = async () => {
+      if (++asked === 1) await held;
+    };
+    const replies = Array.from({ length: 4 }, () => say("done"));
+    await using backend = startBackend({ replies }, { onRequest });
+    const settings = { ...scripted(backend), project_concurrency: 1 };
+    await using one = await machine(store, "shop", settings);
+    await using two = await machine(store, "shop", settings);
+    await one.workspace.load(AGENT_NEEDS);
+    await one.workspace.store!.follow();
+    await using api = serve(one);
+    using _ = { [Symbol.dispose]: release };
+    const worker = startWorker(two, 4);
+    await worker.url();
+    const run = await api.request("/runs", { prompt: "go" });
+    await until(() => asked === 1);
+    const next = await api.request("/runs", { prompt: "go" });
+    assert.equal((await api.request("/chat", { prompt: "hello" })).content, "done");
+    const { home, cwd } = one.workspace.environment;
+    const args = ["run", "--output", "text", "-p", "hi"];
+    const { code, stdout, stderr } = await inProcess(args, { home, cwd });
+    assert.deepEqual([code, stdout.trim()], [0, "done"], stderr);
+    assert.equal((await api.request(`/runs/${next.id}`)).state, "queued");
+    release();
+    for (const { id } of [run, next]) {
+      await until(async () => (await api.request(`/runs/${id}`)).state === "done");
+    }
+    assert.equal(await worker.stop(), 0);
+  },
+});
+
+Deno.test({
+  ...needed,
   name: "lists and pages of any machine show the whole, with the worker that each run is on",
   async fn() {
     const store = await server.database(withTables);
