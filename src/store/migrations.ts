@@ -157,7 +157,11 @@ export async function migrate(
     }
     const missing = steps.slice(version);
     for (const { sql } of missing) await query(sql);
+    // After a backup was restored, this row and these numbers say so to machines that have followed the store further.
     await query("UPDATE svc.store SET version = $1", [steps.length]);
+    for (const sequence of ["svc.requests_seq_seq", "svc.tokens"]) {
+      await query("SELECT setval($1::regclass, nextval($1::regclass) + 1000000)", [sequence]);
+    }
     return missing.map(({ name }) => name);
   });
 }

@@ -11,15 +11,20 @@ const PAGE = 100;
 
 /**
  * The rows of kinds ($2) that a copy lacks, or all of them. The condition on `xid` is one that PostgreSQL finds in an
- * index.
+ * index. Rows of a backup may have ids of transactions that are yet to come here: they come with all of them.
  */
-export const CHANGED = `SELECT cursor, at, whole, kind, key, value, xid::text::bigint FROM (
-    SELECT *, CASE WHEN whole THEN '0' ELSE $3 END::xid8 AS since FROM (
-      SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS cursor, now()::text AS at,
-        $3 = '0' OR $4::timestamptz < now() - interval '${STALE} days' AS whole
+export const CHANGED =
+  `SELECT cursor, next, at, origin, whole, kind, key, value, xid::text::bigint FROM (
+    SELECT *, CASE WHEN whole THEN '0' ELSE $3 END::xid8 AS since,
+      CASE WHEN whole THEN '18446744073709551615' ELSE next::text END::xid8 AS before FROM (
+      SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS cursor,
+        pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS next, now()::text AS at,
+        store.xmin::text AS origin, $3 = '0' OR $5 <> store.xmin::text
+          OR $4::timestamptz < now() - interval '${STALE} days' AS whole
+      FROM svc.store
     ) AS asked
   ) AS asked LEFT JOIN svc.records ON project = $1 AND kind = ANY($2) AND xid >= since
-    AND (value IS NOT NULL OR NOT whole)
+    AND xid < before AND (value IS NOT NULL OR NOT whole)
   ORDER BY place`;
 
 /** How far a copy has followed the records: `.svc/store/<name>.json`. */
@@ -30,6 +35,8 @@ interface Position {
   stamp: string;
   /** When it was written, by PostgreSQL's clock. */
   at: string;
+  /** The transaction that wrote the row of the store, by `svc store migrate` or from a backup: numbers begin anew. */
+  origin: string;
 }
 
 /** Records as rows of the table `svc.records`, and their copies in files. */
@@ -161,21 +168,23 @@ export class PostgresRecords implements Records {
         copy.kinds,
         cursor,
         known?.at ?? "-infinity",
+        known?.origin ?? "",
       ]),
       next(),
     ]);
-    const { cursor: oldest, at, whole } = first[0]!;
+    const { cursor: oldest, next: future, at, origin, whole } = first[0]!;
     const applied = whole ? undefined : this.#applied.get(copy.name);
     const again = new Set<string>();
     const keys = new Set<string>();
     const gathered: RecordRow[] = [];
-    let last = 0;
+    let [last, found] = [0, 0];
     for (let page = first;; page = await next()) {
       const rows = page.flatMap(({ kind, key, value, xid }) => {
         if (kind === null) return [];
-        last = Math.max(last, xid);
+        found++;
+        if (xid < future) last = Math.max(last, xid);
         const version = `${xid} ${kind} ${key}`;
-        if (xid >= oldest) again.add(version);
+        if (xid >= oldest && xid < future) again.add(version);
         return applied?.has(version) ? [] : [{ kind, key, value: value ?? undefined }];
       });
       if (copy.retain === undefined) gathered.push(...rows);
@@ -184,7 +193,7 @@ export class PostgresRecords implements Records {
       if (page.length < PAGE) break;
     }
     const age = Date.parse(at) - Date.parse(known?.at ?? at);
-    if (last === 0 && !whole && age < 86_400_000) return;
+    if (found === 0 && !whole && age < 86_400_000) return;
     if (copy.retain !== undefined) {
       if (whole) await copy.retain(keys);
     } else {
@@ -195,8 +204,8 @@ export class PostgresRecords implements Records {
       }
       if (whole || gathered.length > 0) await copy.apply(gathered, whole);
     }
-    const position = last === 0 && !whole ? cursor : `${Math.min(oldest, last + 1)}`;
-    this.#save(copy, { cursor: position, at, stamp: copy.stamp() });
+    const position = found === 0 && !whole ? cursor : `${Math.min(oldest, last + 1)}`;
+    this.#save(copy, { cursor: position, at, origin, stamp: copy.stamp() });
     this.#applied.set(copy.name, again);
   }
 

@@ -272,6 +272,54 @@ test("a copy has what is written after a crash, when the ids of transactions beg
   assert.deepEqual(two.workspace.asks.list().map(({ id }) => id), [1, 2]);
 });
 
+test("a copy follows a store that was restored from a backup, whose numbers of transactions begin anew", async () => {
+  const url = await server.database(withTables);
+  await using one = await machine(url);
+  await using two = await machine(url);
+  const ids = ({ workspace }: typeof one) => workspace.asks.list().map(({ id }) => id);
+  for (const _ of [1, 2, 3]) await one.workspace.asks.park(QUESTION);
+  await two.workspace.store!.refresh();
+  const [here, there] = [one, two].map(({ workspace }) => workspace.spending.ledger);
+  const time = "2026-01-02T03:04:05.000Z";
+  const used = (tokens: number) =>
+    here!.append({
+      ...{ time, for: "turn", provider: "openai", model: "test", in: tokens, out: 0, chars: 40 },
+      ...{ cached: 0, reasoning: 0, cost: null, calls: 0 },
+    });
+  for (const tokens of [1, 2]) used(tokens);
+  await here!.flush();
+  await there!.refresh();
+  // On a new server the rows of the backup have ids of transactions that are yet to come.
+  const { database } = await one.workspace.store!.open();
+  const later = 1_000_000_000;
+  await database.query("DELETE FROM svc.requests WHERE seq = 2");
+  await database.query("SELECT setval('svc.requests_seq_seq', 1)");
+  await database.query("DELETE FROM svc.records WHERE kind = 'ask' AND key = '3'");
+  await database.query(
+    "UPDATE svc.records SET xid = (xid::text::bigint + $1)::text::xid8 WHERE project = 'shop'",
+    [later],
+  );
+  for (const { path } of [one, two]) {
+    const file = join(path, ".svc/store/ask.json");
+    const position = JSON.parse(await Deno.readTextFile(file));
+    position.cursor = `${Number(position.cursor) + later}`;
+    await Deno.writeTextFile(file, JSON.stringify(position));
+  }
+  assert.deepEqual(await migrate(await one.workspace.store!.connect()), []);
+  assert.equal((await one.workspace.asks.park(QUESTION)).id, 3);
+  await two.workspace.store!.refresh();
+  assert.deepEqual([ids(one), ids(two)], [[1, 2, 3], [1, 2, 3]]);
+  used(3);
+  await here!.flush();
+  await there!.refresh();
+  const lines = there!.read("2026-01-02").map((line) => "in" in line && line.in);
+  assert.deepEqual(lines, [1, 2, 3]);
+  assert.deepEqual(two.warnings, []);
+  const position = await Deno.readTextFile(join(two.path, ".svc/store/ask.json"));
+  await two.workspace.store!.refresh();
+  assert.equal(await Deno.readTextFile(join(two.path, ".svc/store/ask.json")), position);
+});
+
 test("a broken file of a copy is written anew, and what something else wrote is kept", async () => {
   const url = await server.database(withTables);
   await using one = await machine(url);
@@ -341,8 +389,9 @@ test("the cost of a change does not grow with what the store has", async () => {
   const { database } = store;
   await database.query("ANALYZE svc.records");
   const [now] = await database.query("SELECT pg_current_xact_id()::text AS xid");
+  const [origin] = await database.query("SELECT xmin::text FROM svc.store");
   const plan = await database.query(`EXPLAIN (ANALYZE, FORMAT JSON) ${CHANGED}`, [
-    ...["shop", ["thing"], now!.xid, new Date().toISOString()],
+    ...["shop", ["thing"], now!.xid, new Date().toISOString(), origin!.xmin],
   ]);
   const read = JSON.stringify(plan).matchAll(/"(?:Actual Rows|Rows Removed by \w+)":(\d+)/g);
   assert.ok(Math.max(...Array.from(read, ([, rows]) => Number(rows))) < 10, JSON.stringify(plan));
