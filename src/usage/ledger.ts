@@ -155,8 +155,9 @@ export class Ledger {
     unsent.splice(0, count);
   }
 
-  /** Brings the files up to date. */
+  /** Brings the files and the store up to date. */
   async refresh(): Promise<void> {
+    await this.flush();
     if (this.store !== undefined) await (await this.store.open()).requests.pull();
   }
 

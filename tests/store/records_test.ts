@@ -254,6 +254,19 @@ Deno.test({
   },
 });
 
+story(
+  "a request of a moment ago is on all machines when its machine has looked at the usage",
+  async (one, two) => {
+    const [here, there] = [one, two].map(({ workspace }) => workspace.spending.ledger);
+    const time = new Date().toISOString();
+    await here!.refresh();
+    here!.append(request(time));
+    await here!.refresh();
+    await there!.refresh();
+    assert.deepEqual(there!.read(time.slice(0, 10)), [request(time)]);
+  },
+);
+
 story("a budget of the day holds for the requests of all machines together", async (one, two) => {
   const ledgers = [one, two].map(({ workspace }) => workspace.spending);
   const [here, there] = await Promise.all(ledgers.map((spending) => spending.totals()));
