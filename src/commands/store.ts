@@ -113,7 +113,9 @@ async function check(link: Link, output: "text" | "json", io: Io): Promise<numbe
 }
 
 function counted(counts: object): string {
-  return Object.entries(counts).map(([name, count]) => `${count} ${name}`).join(", ");
+  const one = (name: string) => name.replace(/ies$/, "y").replace(/s$/, "");
+  return Object.entries(counts)
+    .map(([name, count]) => `${count} ${count === 1 ? one(name) : name}`).join(", ");
 }
 
 /** Keeps the password in a file of the user that is readable by its owner alone, as keys of providers are. */

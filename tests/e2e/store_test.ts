@@ -84,7 +84,7 @@ Deno.test({
     const mixed = await inProcess(["asks"], options);
     assert.match(mixed.stderr, /of its own[^]*svc store import/);
     const imported = await done("store", "import");
-    assert.match(imported.stderr, /4 sessions, 1 jobs, 1 asks, 1 runs, 2 memories, 8 requests/);
+    assert.match(imported.stderr, /4 sessions, 1 job, 1 ask, 1 run, 2 memories, 8 requests/);
     const again = await inProcess(["store", "import"], options);
     assert.match(again.stderr, /has a project work already/);
     const { stdout } = await svc(["store", "check", "--output", "json"], options);
@@ -96,7 +96,7 @@ Deno.test({
     assert.deepEqual(files(join(copy, ".svc")), expected);
     await done("config", "set", "store", url, "--path", copy);
     const back = await done("store", "import", "--path", copy);
-    assert.match(back.stderr, /4 sessions, 1 jobs, 1 asks, 1 runs, 2 memories, 8 requests/);
+    assert.match(back.stderr, /4 sessions, 1 job, 1 ask, 1 run, 2 memories, 8 requests/);
     const both = [await done("asks", "--path", copy), await done("asks")];
     assert.equal(both[0]!.stdout, both[1]!.stdout);
     await done("config", "unset", "store");
