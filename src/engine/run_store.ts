@@ -149,7 +149,7 @@ export class RunStore {
       stamp: () => exists(this.#directory) ? "there" : "",
       apply: (rows) => this.#apply(rows),
       entries: () => this.#rows(),
-      retain: (keys) => this.#retain(keys),
+      known: () => this.#ids().map((key) => ({ kind: "run", key })),
     };
     store?.register(this.#copy);
   }
@@ -445,16 +445,6 @@ export class RunStore {
         }
         this.changed(run);
       }
-    }
-  }
-
-  /** Removes the runs without these ids. */
-  async #retain(ids: ReadonlySet<string>): Promise<void> {
-    for (const file of filesOf(this.#directory)) {
-      const id = file.replace(/\.json$/, "");
-      if (ids.has(id) || !ID.test(id)) continue;
-      await this.#pace.turn();
-      this.#remove(id);
     }
   }
 

@@ -97,10 +97,10 @@ export interface RecordCopy {
   /** Keeps the files under other names: something else has changed or broken them. */
   keep?(): void;
   /**
-   * Removes all records but these. A copy that has it, since each of its records is a file, gets its rows in pages, and
-   * none of them as `whole`.
+   * The records that the files have. A copy that has it, since each of its records is a file, gets its rows in pages, and
+   * none of them as `whole`: those that the store does not have are removed by rows too.
    */
-  retain?(keys: ReadonlySet<string>): void | Promise<void>;
+  known?(): Pick<RecordRow, "kind" | "key">[];
 }
 
 /** The rows that a change writes, and what it returns. */

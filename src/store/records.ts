@@ -17,11 +17,10 @@ export const CHANGED =
   `SELECT cursor, next, at, origin, whole, kind, key, value, xid::text::bigint FROM (
     SELECT *, CASE WHEN whole THEN '0' ELSE $3 END::xid8 AS since,
       CASE WHEN whole THEN '18446744073709551615' ELSE next::text END::xid8 AS before FROM (
-      SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS cursor,
+      SELECT *, $3 = '0' OR $5 <> origin OR $4::timestamptz < now() - interval '${STALE} days' AS whole
+      FROM (SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS cursor,
         pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS next, now()::text AS at,
-        store.xmin::text AS origin, $3 = '0' OR $5 <> store.xmin::text
-          OR $4::timestamptz < now() - interval '${STALE} days' AS whole
-      FROM svc.store
+        (SELECT xmin::text FROM svc.store) AS origin) AS asked
     ) AS asked
   ) AS asked LEFT JOIN svc.records ON project = $1 AND kind = ANY($2) AND xid >= since
     AND xid < before AND (value IS NOT NULL OR NOT whole)
@@ -175,6 +174,7 @@ export class PostgresRecords implements Records {
     const { cursor: oldest, next: future, at, origin, whole } = first[0]!;
     const applied = whole ? undefined : this.#applied.get(copy.name);
     const again = new Set<string>();
+    const before = whole ? copy.known?.() ?? [] : [];
     const keys = new Set<string>();
     const gathered: RecordRow[] = [];
     let [last, found] = [0, 0];
@@ -187,15 +187,15 @@ export class PostgresRecords implements Records {
         if (xid >= oldest && xid < future) again.add(version);
         return applied?.has(version) ? [] : [{ kind, key, value: value ?? undefined }];
       });
-      if (copy.retain === undefined) gathered.push(...rows);
+      if (copy.known === undefined) gathered.push(...rows);
       else if (rows.length > 0) await copy.apply(rows, false);
       if (whole) { for (const { key } of rows) keys.add(key); }
       if (page.length < PAGE) break;
     }
     const age = Date.parse(at) - Date.parse(known?.at ?? at);
     if (found === 0 && !whole && age < 86_400_000) return;
-    if (copy.retain !== undefined) {
-      if (whole) await copy.retain(keys);
+    if (copy.known !== undefined) {
+      await copy.apply(before.filter(({ key }) => !keys.has(key)), false);
     } else {
       if (whole && !isAsLeft) {
         const entries = await copy.entries();
