@@ -1,5 +1,5 @@
 import { dirname, join } from "node:path";
-import { type Clock, Pace, timestamp } from "../platform/clock.ts";
+import { type Clock, NO_REASON, Pace, timestamp } from "../platform/clock.ts";
 import { SvcError, usageError } from "../platform/error.ts";
 import {
   fileStamp,
@@ -122,6 +122,8 @@ export class SessionStore {
   readonly #kept = new Map<string, KeptLog>();
   /** Number of logs that stay open. */
   #keeps = 0;
+  /** Ends the wait for the time at which they are closed; undefined while there are none. */
+  #expiry: AbortController | undefined;
   /** The logs that are being closed. */
   readonly #closing = new Set<Promise<void>>();
   readonly #link: StoreLink | undefined;
@@ -241,18 +243,9 @@ export class SessionStore {
    */
   keepOpen(most: number): AsyncDisposable {
     this.#keeps = most;
-    const over = new AbortController();
-    const close = async () => {
-      while (true) {
-        await this.#clock.sleep(KEEP, over.signal);
-        const before = this.#clock.now() - KEEP;
-        for (const [name, { since }] of [...this.#kept]) if (since <= before) this.#release(name);
-      }
-    };
-    close().catch(() => {}); // it is over
     return {
       [Symbol.asyncDispose]: async () => {
-        over.abort();
+        this.#expiry?.abort(NO_REASON);
         this.#keeps = 0;
         for (const name of [...this.#kept.keys()]) this.#release(name);
         await Promise.all(this.#closing);
@@ -807,6 +800,19 @@ export class SessionStore {
     this.#kept.set(name, { opened, rest, since: this.#clock.now() });
     const [first] = this.#kept.keys();
     if (this.#kept.size > this.#keeps) this.#release(first!);
+    if (this.#expiry === undefined) void this.#expire();
+  }
+
+  /** Closes the logs whose time is over, until none is open. */
+  async #expire(): Promise<void> {
+    const { signal } = this.#expiry = new AbortController();
+    while (this.#kept.size > 0) {
+      await this.#clock.sleep(KEEP, signal).catch(() => {});
+      if (signal.aborted) break; // the store is closed
+      const before = this.#clock.now() - KEEP;
+      for (const [name, { since }] of [...this.#kept]) if (since <= before) this.#release(name);
+    }
+    this.#expiry = undefined;
   }
 
   /** Closes an open log, once its document is safe on the disk. */
