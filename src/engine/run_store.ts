@@ -105,10 +105,13 @@ export class RunStore {
   readonly #copy: RecordCopy;
   /** Shows the other machines that this server lives. */
   #lease: Lease | undefined;
-  /** Runs of this server with changes that the store does not have yet, and the number of the last one. */
-  readonly #unsent = new Map<string, number>();
-  /** Counts the changes of this server's runs. */
-  #notes = 0;
+  /**
+   * Runs as this server has changed them, where the store does not have that yet. Their files may be older: the other
+   * processes of the worktree write what the store has.
+   */
+  readonly #unsent = new Map<string, Run>();
+  /** Those that are being sent. */
+  #sent: readonly Run[] = [];
   #sending: Promise<void> | undefined;
   /** Called with a run of this server that another one has taken, since this one was given up for dead. */
   lost: (id: string) => void = () => {};
@@ -218,6 +221,7 @@ export class RunStore {
     if (this.get(id) === undefined) return false;
     const seal = await sealing(this.#directory, this.#user, this.#store);
     const owner = await this.#identify();
+    await this.flush();
     return await this.#change("open", async () => {
       // Looked at here: the server that has taken the run may have started a moment ago.
       const alive = await this.#alive();
@@ -250,7 +254,7 @@ export class RunStore {
     if (now.owner !== "" && !this.owns(now)) return now;
     const run = this.#save({ ...now, ...change });
     if (this.#store !== undefined) {
-      this.#unsent.set(id, ++this.#notes);
+      this.#unsent.set(id, run);
       this.#sending ??= Promise.resolve().then(() => this.#send());
       this.#sending.catch((error) => this.#warn(`A run is not saved: ${errorMessage(error)}`));
     }
@@ -280,6 +284,8 @@ export class RunStore {
 
   /** Undefined when there is no such run, or its record is damaged. */
   get(id: string): Run | undefined {
+    const noted = this.#unsent.get(id);
+    if (noted !== undefined) return noted;
     const text = ID.test(id) ? readTextIfExists(this.#path(id)) : undefined;
     if (text === undefined) return undefined;
     const { success, data: run } = runSchema.safeParse(jsonOr(text, undefined));
@@ -404,21 +410,19 @@ export class RunStore {
     try {
       const { records } = await this.#store!.open();
       await records.change(this.#copy, () => {
-        const sent = [...this.#unsent];
-        const runs = sent.map(([id]) => this.get(id));
+        const sent = this.#sent = [...this.#unsent.values()];
         const written = () => {
-          for (const [id, note] of sent) {
-            if (this.#unsent.get(id) === note) this.#unsent.delete(id);
-          }
+          for (const run of sent) if (this.#unsent.get(run.id) === run) this.#unsent.delete(run.id);
         };
-        return { rows: runs.flatMap((run) => run ? rowOf(run) : []), result: undefined, written };
+        return { rows: sent.map(rowOf), result: undefined, written };
       });
     } finally {
       this.#sending = undefined;
+      this.#sent = [];
     }
   }
 
-  /** Writes rows into the files. A run of this server stays as it is, unless another one has taken it. */
+  /** Writes rows into the files. A run stays as this server has changed it, unless another one has taken it. */
   async #apply(rows: RecordRow[]): Promise<void> {
     if (rows.length > 0) this.#hide();
     for (const { kind, key, value } of rows) {
@@ -434,15 +438,17 @@ export class RunStore {
         this.#remove(key);
       } else if ((value as Run).id === key) {
         const run = value as Run;
-        if (this.#unsent.has(key) && run.owner === this.#owner) continue;
-        const mine = this.get(key)?.owner === this.#owner;
+        const known = this.get(key);
+        const noted = this.#unsent.get(key);
+        if (noted !== undefined && (run.owner === this.#owner || this.#sent.includes(run))) {
+          this.#save(noted);
+          continue;
+        }
+        this.#unsent.delete(key);
         const open = join(this.#directory, "open", key);
         if ((!isEnded(run) || run.unreported) && !exists(open)) this.#write(open, "");
         this.#save(run);
-        if (mine && run.owner !== this.#owner) {
-          this.#unsent.delete(key);
-          this.lost(key);
-        }
+        if (known?.owner === this.#owner && run.owner !== this.#owner) this.lost(key);
         this.changed(run);
       }
     }
@@ -452,6 +458,7 @@ export class RunStore {
     tryRemove(join(this.#directory, "open", id));
     tryRemove(this.#path(id));
     this.#ended.delete(id);
+    this.#unsent.delete(id);
   }
 
   /** All runs and keys of the files. */

@@ -11,6 +11,7 @@ import { entriesOf } from "../../src/platform/files.ts";
 import type { RequestLine } from "../../src/usage/ledger.ts";
 import type { LedgerTotals } from "../../src/usage/totals.ts";
 import { testIo } from "../support/io.ts";
+import type { StoreLink } from "../../src/store/port.ts";
 import { filePostgres } from "../support/postgres.ts";
 import { type Machine, machine, withTables } from "./support.ts";
 
@@ -35,6 +36,7 @@ function story(name: string, tell: (one: Machine, two: Machine, shared: boolean)
   });
 }
 
+const REQUEST = { prompt: "go", role: "", task: {}, confirmed: false, webhook: "" };
 const QUESTION = { question: "Which port?", origin: "build_a1b2c3" };
 
 story("an ask that one machine parks is listed and answered by another", async (one, two) => {
@@ -175,9 +177,8 @@ story(
   "a run belongs to one server of all machines, and to another when that is gone",
   async (one, two, shared) => {
     const [here, there] = [one, two].map(({ workspace }) => runsOf(workspace));
-    const request = { prompt: "go", role: "", task: {}, confirmed: false, webhook: "" };
     const answers = await Promise.all(
-      [here!, there!].map((runs) => runs.accept({ request, body: "b" }, "key")),
+      [here!, there!].map((runs) => runs.accept({ request: REQUEST, body: "b" }, "key")),
     );
     const { run } = answers[0]!;
     assert.deepEqual(answers.map(({ run: { id } }) => id), [run.id, run.id]);
@@ -320,7 +321,44 @@ Deno.test({
   },
 });
 
-function runsOf({ paths: { state, user }, clock, store, warn }: Workspace): RunStore {
+Deno.test({
+  ...needed,
+  name:
+    "PostgreSQL: what a server notes of its runs outlives a look of another process of its worktree",
+  async fn() {
+    const store = await server.database(withTables);
+    await using one = await machine(store);
+    await using same = await machine(store, "shop", {}, one);
+    await using two = await machine(store);
+    // The store gets what is noted when it is near again.
+    const near = Promise.withResolvers<void>();
+    let far = false;
+    const { store: link } = one.workspace;
+    const open = () => far ? near.promise.then(() => link!.open()) : link!.open();
+    const slow = { ...link, register: () => {}, open } as unknown as StoreLink;
+    const here = runsOf(one.workspace, slow);
+    const [there, other] = [same, two].map(({ workspace }) => runsOf(workspace));
+    const { run: { id } } = await here.accept({ request: REQUEST });
+    far = true;
+    here.note(id, { worker: "one/7" });
+    await there!.refresh();
+    assert.equal(here.note(id, { state: "running" }).worker, "one/7");
+    await there!.refresh();
+    near.resolve();
+    await here.flush();
+    const fields = ({ worker, state }: Run = {} as Run) => ({ worker, state });
+    const noted = { worker: "one/7", state: "running" };
+    assert.deepEqual(fields(await other!.fetch(id)), noted);
+    await other!.refresh();
+    for (const runs of [here, there!, other!]) assert.deepEqual(fields(runs.get(id)), noted);
+    for (const runs of [here, there!, other!]) await runs.close();
+  },
+});
+
+function runsOf(
+  { paths: { state, user }, clock, store: own, warn }: Workspace,
+  store = own,
+): RunStore {
   return new RunStore({ state, user, clock, store, warn });
 }
 
