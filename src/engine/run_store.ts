@@ -405,17 +405,21 @@ export class RunStore {
     });
   }
 
-  /** Sends the changes of this server's runs, unless another server has taken the run. */
+  /** Sends the changes of this server's runs, also those that are made meanwhile. */
   async #send(): Promise<void> {
     try {
       const { records } = await this.#store!.open();
-      await records.change(this.#copy, () => {
-        const sent = this.#sent = [...this.#unsent.values()];
-        const written = () => {
-          for (const run of sent) if (this.#unsent.get(run.id) === run) this.#unsent.delete(run.id);
-        };
-        return { rows: sent.map(rowOf), result: undefined, written };
-      });
+      while (this.#unsent.size > 0) {
+        await records.change(this.#copy, () => {
+          const sent = this.#sent = [...this.#unsent.values()];
+          const written = () => {
+            for (const run of sent) {
+              if (this.#unsent.get(run.id) === run) this.#unsent.delete(run.id);
+            }
+          };
+          return { rows: sent.map(rowOf), result: undefined, written };
+        });
+      }
     } finally {
       this.#sending = undefined;
       this.#sent = [];

@@ -355,6 +355,43 @@ Deno.test({
   },
 });
 
+Deno.test({
+  ...needed,
+  name: "PostgreSQL: what a server notes of a run while it sends a change of it is sent too",
+  async fn() {
+    const store = await server.database(withTables);
+    await using one = await machine(store);
+    const { records } = await one.workspace.store!.open();
+    const change = records.change.bind(records);
+    const changes: Promise<unknown>[] = [];
+    let sending = () => {};
+    records.change = (copy, decide) => {
+      const changed = change(copy, async () => {
+        const decided = await decide();
+        sending();
+        return decided;
+      });
+      changes.push(changed);
+      return changed;
+    };
+    const runs = runsOf(one.workspace);
+    const { run: { id } } = await runs.accept({ request: REQUEST });
+    sending = () => {
+      sending = () => {};
+      runs.note(id, { state: "running" });
+    };
+    runs.note(id, { worker: "one/7" });
+    for (let made = 0; made < changes.length;) {
+      made = changes.length;
+      await Promise.all(changes);
+      await new Promise((resolve) => setTimeout(resolve));
+    }
+    const { state, worker } = await records.get("run", id) as Run;
+    assert.deepEqual([state, worker], ["running", "one/7"]);
+    await runs.close();
+  },
+});
+
 function runsOf(
   { paths: { state, user }, clock, store: own, warn }: Workspace,
   store = own,
