@@ -27,7 +27,7 @@ interface LinkRequest {
  * The link to the store of a worktree; undefined when `store` and SVC_STORE are empty. Nothing is connected or loaded
  * before its first use.
  *
- * @throws SvcError `store_address` (exit 2) for a text that is no address
+ * @throws SvcError `store_address` (exit 2) for a text that is no address; `store_password` (exit 2)
  */
 export function storeLink(request: LinkRequest): Link | undefined {
   const { environment, config, paths, warn } = request;
@@ -77,6 +77,19 @@ export function workerName(): string {
   return `${host}/${Deno.pid}`;
 }
 
+/** The password in a file, such as a container's secret. */
+function passwordIn(file: string): string {
+  try {
+    return Deno.readTextFileSync(file).trimEnd();
+  } catch (error) {
+    throw usageError(
+      "store_password",
+      `The file of the store's password cannot be read: ${errorMessage(error)}`,
+      "PGPASSWORD_FILE names it. The user that svc runs as needs the right to read it.",
+    );
+  }
+}
+
 /** A text whose percent signs need not be those of an encoding. */
 function decoded(text: string): string {
   try {
@@ -108,8 +121,9 @@ export class Link implements StoreLink {
     const kept = jsonOr(readTextIfExists(join(paths.user, PASSWORDS)) ?? "", {})?.[address]
       ?.password;
     // `pg` reads the other PG* variables, and ~/.pgpass, by itself.
+    const file = environment.get("PGPASSWORD_FILE");
     url.password = encodeURIComponent(
-      password || String(kept ?? environment.get("PGPASSWORD") ?? ""),
+      password || String(kept ?? environment.get("PGPASSWORD") ?? (file ? passwordIn(file) : "")),
     );
     this.#connection = url.href;
   }

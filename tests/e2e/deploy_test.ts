@@ -180,19 +180,33 @@ Deno.test("the PostgreSQL manifests drain pods in time, and take the URL of the 
 });
 
 Deno.test("the compose file with PostgreSQL has a scheduler, a server and three workers on one store", () => {
-  const { services, volumes } = parse(read("deploy/compose.postgres.yaml"), { merge: true });
+  const { services, secrets, volumes } = parse(read("deploy/compose.postgres.yaml"), {
+    merge: true,
+  });
+  const [secret] = Object.keys(secrets);
   const { postgres, migrate, ...machines } = services;
   assert.deepEqual(Object.keys(machines), ["server", "scheduler", "worker"]);
   assert.equal(machines.worker.deploy.replicas, 3);
   assert.deepEqual(machines.server.ports, ["127.0.0.1:8787:8787"]);
   assert.equal(postgres.ports, undefined);
+  assert.deepEqual(postgres.secrets, [secret]);
+  assert.equal(postgres.environment.POSTGRES_PASSWORD_FILE, `/run/secrets/${secret}`);
+  // While the image makes the database, its server answers at the socket alone.
+  assert.ok(postgres.healthcheck.test.includes("--host=localhost"));
   for (const machine of [migrate, ...Object.values<Resource>(machines)]) {
     assert.deepEqual([machine.image, machine.user], ["${SVC_IMAGE:-svc}", "${SVC_USER:-10001:0}"]);
     assert.deepEqual([machine.read_only, machine.cap_drop], [true, ["ALL"]]);
-    assert.match(machine.environment.SVC_STORE, /@postgres:5432\/svc$/);
+    // What shows the variables of a container does not show the password.
+    assert.deepEqual(machine.environment, {
+      SVC_STORE: "postgres://svc@postgres:5432/svc",
+      PGPASSWORD_FILE: `/run/secrets/${secret}`,
+    });
+    assert.deepEqual(machine.secrets, [secret]);
+    // A volume has the owner that the folder has in the image.
+    assert.deepEqual(machine.volumes.slice(0, 2), ["${SVC_WORK:-work}:/work", "home:/home/svc"]);
   }
   for (const { depends_on } of Object.values<Resource>(machines)) {
     assert.deepEqual(depends_on, { migrate: { condition: "service_completed_successfully" } });
   }
-  assert.deepEqual(Object.keys(volumes), ["home", "postgres"]);
+  assert.deepEqual(Object.keys(volumes), ["work", "home", "postgres"]);
 });

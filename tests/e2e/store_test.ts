@@ -78,6 +78,15 @@ Deno.test({
     assert.equal(stored.code, 0, stored.stderr);
     const path = join(place.path, ".config/svc/stores.json");
     assert.equal((await Deno.stat(path)).mode! & 0o777, 0o600);
+    await place.write("secret", `${PASSWORD}\n`);
+    for (const [name, answer] of [["secret", /has no tables of svc yet/], ["none", /os error 2/]]) {
+      await Deno.rename(path, `${path}.kept`);
+      const env = { PGPASSWORD_FILE: join(place.path, `${name}`) };
+      const given = await inProcess(["asks"], { ...options, env });
+      await Deno.rename(`${path}.kept`, path);
+      assert.equal(given.code, 2);
+      assert.match(given.stderr, answer as RegExp);
+    }
     const bare = await inProcess(["asks"], options);
     assert.match(bare.stderr, /has no tables of svc yet[^]*svc store migrate/);
     await done("store", "migrate");
