@@ -82,9 +82,8 @@ export async function serve(values: ServeValues, given: Io): Promise<number> {
     const address = values.url?.replace(/\/$/, "") ?? notedAddress(workspace) ??
       serverAddress(serveHost(io.environment), servePort(io.environment));
     await printLink(workspace, { address, role }, io);
-    if (values.url === undefined && !await isListening(address)) {
-      io.note(`No server answers at ${address}; start it with: svc serve`);
-    }
+    const fault = values.url === undefined ? await consoleFault(address) : undefined;
+    if (fault !== undefined) io.note(fault);
     return 0;
   }
   await workspace.store?.follow();
@@ -166,14 +165,11 @@ async function printLink(
   io.note(`Open it within ${VALID.link / 60_000} minutes, while the server runs. It works once.`);
 }
 
-/** Whether something accepts connections at an address of this machine. */
-async function isListening(address: string): Promise<boolean> {
-  const { hostname, port } = new URL(address);
-  try {
-    (await Deno.connect({ hostname: hostname.replace(/^\[(.*)\]$/, "$1"), port: Number(port) }))
-      .close();
-    return true;
-  } catch {
-    return false;
-  }
+/** Why the server at an address of this machine shows no console; undefined when it does. */
+async function consoleFault(address: string): Promise<string | undefined> {
+  const response = await fetch(`${address}/console`, { redirect: "manual" }).catch(() => undefined);
+  await response?.body?.cancel();
+  if (response === undefined) return `No server answers at ${address}; start it with: svc serve`;
+  if (response.status !== 404) return undefined;
+  return `The server at ${address} has no console; start it with: svc serve --console`;
 }

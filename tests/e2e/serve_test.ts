@@ -253,10 +253,15 @@ Deno.test("svc console prints a link to the console of the running server", asyn
   const late = await svc(["console"], options);
   assert.match(late.stderr, /^No server answers at http:.*; start it with: svc serve$/m);
 
-  const without = await serve(["--port", "0", "--no-console"], options);
+  await using other = await project();
+  const bare = { cwd: other.path, home: other.path };
+  const without = await serve(["--port", "0", "--no-console"], bare);
   const missing = await fetch(`${without.url}/console`);
   assert.equal(missing.status, 404);
   await missing.body!.cancel();
+  const env = { SVC_PORT: new URL(without.url).port };
+  const none = await svc(["console"], { ...bare, env });
+  assert.match(none.stderr, /^The server at http:.* has no console; .* svc serve --console$/m);
   assert.doesNotMatch((await without.end("SIGTERM")).notes, /svc console/);
 });
 
