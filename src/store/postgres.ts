@@ -277,7 +277,8 @@ export class Postgres implements Database {
     }
     if (isRefusal(error)) {
       return new SvcError("store_refused", `The store ${address} refuses: ${reasonOf(error)}.`, {
-        hint: "The password is that of svc store password, of SVC_STORE, PGPASSWORD or PGPASSWORD_FILE.",
+        hint:
+          "The password is that of svc store password, of SVC_STORE, PGPASSWORD or PGPASSWORD_FILE.",
         exit: 2,
       });
     }

@@ -134,6 +134,8 @@ Deno.test("the Kubernetes manifest asks /health, runs as the user of the image a
   );
   const settings = parse(of("ConfigMap").data["config.json"].replace(/^ *\/\/.*$/gm, ""));
   assert.equal(settings.serve.token_file, "/home/svc/.config/svc/serve.tokens");
+  // Nothing else can choose them: the folder of the settings is read-only.
+  assert.deepEqual([settings.provider, settings.model], ["PROVIDER", "MODEL"]);
   assert.ok(settings.serve.grace < spec.terminationGracePeriodSeconds);
 });
 
@@ -144,6 +146,7 @@ Deno.test("the PostgreSQL manifests drain pods in time, and take the URL of the 
   const settings = parse(
     of("ConfigMap", "svc").data["config.json"].replace(/^ *\/\/.*$/gm, ""),
   );
+  assert.deepEqual([settings.provider, settings.model], ["PROVIDER", "MODEL"]);
   for (const name of ["svc-server", "svc-worker"]) {
     const { replicas, selector, template: { metadata, spec } } = of("Deployment", name).spec;
     assert.deepEqual(selector.matchLabels, metadata.labels);

@@ -394,7 +394,7 @@ Deno.test({
 
 function runsOf(
   { paths: { state, user }, clock, store: own, warn }: Workspace,
-  store = own,
+  store: StoreLink | undefined = own,
 ): RunStore {
   return new RunStore({ state, user, clock, store, warn });
 }
