@@ -238,7 +238,6 @@ async function* startCall(
   const confined = granted && CONFINED.includes(tool.permission);
   session.recordPermission(
     confined ? { ...entry, sandbox: await sandbox.kind() ?? "none" } : entry,
-    entry.action === "allow" && READS.includes(tool.permission),
   );
   if (authorization.noop) {
     return { granted: true, outcome: Promise.resolve(failure(authorization.message)) };
@@ -295,9 +294,6 @@ async function* startCall(
   const outcome = tracedTool(tool, args, id, call).finally(() => progress.end());
   return { granted, images, outcome };
 }
-
-/** Categories of calls without an effect. */
-const READS: readonly string[] = ["read", "list"];
 
 /** Characters of the longest preview in an event. */
 const MAX_PREVIEW = 200_000;

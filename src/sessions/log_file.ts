@@ -96,8 +96,6 @@ export class LogFile {
   readonly #journal: JournalFile;
   /** The state after the accepted journal lines. */
   #state: LogState | undefined;
-  /** Operations that the next commit appends before its own. */
-  #later: Operation[] = [];
   /** Whether another handle changed the size of the document since the last lock. */
   #resized = false;
   #closed = false;
@@ -164,17 +162,11 @@ export class LogFile {
     else if (this.#options.copy) throw unheld(this.#options.name);
     this.#locked(() => {
       const state = this.#sync();
-      const operations = [...this.#later, ...make(state, this.#document.at)];
+      const operations = make(state, this.#document.at);
       if (operations.length === 0) return;
       const next = this.#append(state, operations);
-      this.#later = [];
       shared?.appended(operations, next, copyPosition(next, this.#document.at));
     });
-  }
-
-  /** Appends an operation together with the next ones, for half of the cost. A crash before loses it. */
-  commitLater(operation: Operation): void {
-    this.#later.push(operation);
   }
 
   /** Applies operations of the shared session to this copy. */
@@ -255,7 +247,6 @@ export class LogFile {
    * @throws SvcError `session_write`
    */
   async flush(whole = false): Promise<void> {
-    if (this.#later.length > 0) this.commit(() => []);
     const [changes, journals] = [this.#changes, this.#journals];
     const both = whole || this.#repairing !== journals;
     try {

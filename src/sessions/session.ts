@@ -246,12 +246,9 @@ export class Session {
     await this.#flushing?.flush();
   }
 
-  /** @param later whether a crash before the next record may lose it: the call has no effect */
-  recordPermission(entry: Omit<PermissionEntry, "timestamp">, later = false): void {
+  recordPermission(entry: Omit<PermissionEntry, "timestamp">): void {
     const stamped = { ...entry, path: entry.path || undefined, timestamp: this.#now() };
-    const operation = { op: "entry" as const, region: "permissions" as const, entry: stamped };
-    if (later) this.#log.commitLater(operation);
-    else this.#log.commit(() => [operation]);
+    this.#log.commit(() => [{ op: "entry", region: "permissions", entry: stamped }]);
   }
 
   /** @param code the HTTP status where there is one, otherwise 0 (specification 2.3) */

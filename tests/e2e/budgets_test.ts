@@ -18,8 +18,8 @@ Deno.test("a limit of svc run ends the turn with exit code 3, names itself, and 
   await using backend = startBackend({ replies: [], default: READ });
   for (
     const [args, reason, sentence] of [
-      [["--max-total-tokens", "250"], "budget", /max_total_tokens: 220 of 250 tokens/],
-      [["--max-cost", "0.00025"], "budget", /max_cost: 0\.00022 of 0\.00025/],
+      [["--max-total-tokens", "290"], "budget", /max_total_tokens: 220 of 290 tokens/],
+      [["--max-cost", "0.00029"], "budget", /max_cost: 0\.00022 of 0\.00029/],
       [["--max-tool-calls", "2"], "budget", /max_tool_calls: 2 of 2 tool calls/],
       [["--max-rounds", "2"], "rounds", /Stopped after 2 rounds/],
     ] as const
@@ -85,7 +85,7 @@ Deno.test("a worktree that is not trusted can narrow budgets and not widen them,
     prices: { "generic-compatible/m": { in: 0, out: 0 } },
   }));
   await using home = await project({
-    ".config/svc/config.json": JSON.stringify({ "budget.turn": { tokens: 250 } }),
+    ".config/svc/config.json": JSON.stringify({ "budget.turn": { tokens: 290 } }),
   });
   await using backend = startBackend({
     replies: [READ],
@@ -97,7 +97,7 @@ Deno.test("a worktree that is not trusted can narrow budgets and not widen them,
     home: home.path,
     env,
   });
-  assert.deepEqual(JSON.parse(shown.stdout), { tokens: 250, tool_calls: 1 });
+  assert.deepEqual(JSON.parse(shown.stdout), { tokens: 290, tool_calls: 1 });
   const ended = await inProcess(run(backend.url, "--max-cost", "1", "go"), {
     cwd: place.path,
     home: home.path,
@@ -143,7 +143,7 @@ Deno.test("svc teams run keeps to a budget, too", async () => {
   await using backend = startBackend({ replies: [], default: READ });
   const { code, stdout } = await inProcess([
     ...["teams", "run", "pair", "go", "--base-url", backend.url, "--model", "m"],
-    ...["--max-total-tokens", "250"],
+    ...["--max-total-tokens", "290"],
   ], { cwd: place.path });
   assert.deepEqual([code, JSON.parse(stdout).reason], [3, "budget"]);
 });

@@ -32,7 +32,7 @@ Deno.test({
     await makeDatabase(sh);
 
     await done(sh, "svc run --session-id before go");
-    const setting = block("svc store migrate");
+    const setting = block("svc store import");
     const [address] = /postgres:\/\/svc@\S+/.exec(setting)!;
     const own = `postgres://svc@127.0.0.1:${server.port}/svc`;
     await done(sh, setting.replace(address, own));
