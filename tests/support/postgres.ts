@@ -206,6 +206,9 @@ export class Postgres implements AsyncDisposable {
       port: this.port,
       user: "postgres",
       database,
+      // A server that is killed at this moment may not end the connection.
+      connectionTimeoutMillis: 30_000,
+      query_timeout: 30_000,
     });
     await client.connect();
     try {
