@@ -6,6 +6,7 @@ import {
   EventQueue,
   failTurn,
   followLoss,
+  TURN_LEFT,
   type TurnEvent,
   TurnFailure,
   unfinishedResult,
@@ -148,7 +149,7 @@ export async function* teamTurn(
     for (const { message } of result.errors) yield { type: "notice", run, level: "error", message };
   } finally {
     deadline.stop();
-    closing.abort(new DOMException("The turn was left.", "AbortError"));
+    closing.abort(TURN_LEFT);
     await work?.catch(() => {}); // its sessions are closed then
     await endChanges();
     const status = result.status === "error" && result.errors.length === 0

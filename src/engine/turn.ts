@@ -15,6 +15,7 @@ import {
   addRefused,
   failTurn,
   followLoss,
+  TURN_LEFT,
   type TurnEvent,
   TurnFailure,
   type TurnResult,
@@ -235,7 +236,7 @@ export class Engine {
     } finally {
       // Reached with a turn still open when the consumer leaves the iteration.
       deadline.stop();
-      closing.abort(LEFT);
+      closing.abort(TURN_LEFT);
       await checker?.ended();
       try {
         await end("cancelled");
@@ -354,9 +355,6 @@ export class Engine {
     return import("./search.ts").then(({ searchFirst }) => searchFirst(prompt, scope, tell));
   }
 }
-
-/** Made once: an error takes 50 µs to make, and nearly all turns end and nothing reads it. */
-const LEFT = new DOMException("The turn was left.", "AbortError");
 
 /** Rounds in which every call was refused, after which the loop stops (specification 5.3.7). */
 const REFUSAL_CAP = 3;

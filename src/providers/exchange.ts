@@ -1,4 +1,4 @@
-import type { Clock } from "../platform/clock.ts";
+import { type Clock, NO_REASON } from "../platform/clock.ts";
 import { jsonPieces } from "../platform/files.ts";
 import type { ChatMessage, ProviderOptions, StreamEvent } from "../plugins/api.ts";
 import type { Assembler } from "./deltas.ts";
@@ -80,7 +80,7 @@ export async function answerFailure(
   } catch (error) {
     if (!(error instanceof BackendError)) throw error; // the status is enough
   } finally {
-    read.abort("");
+    read.abort(NO_REASON);
     answer.close();
   }
   const { status, headers } = answer;
