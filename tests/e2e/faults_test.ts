@@ -171,12 +171,14 @@ Deno.test("SIGTERM in the middle of a command: the command is gone, exit 130, th
 
 Deno.test("a second Ctrl-C ends a run whose command ignores the first, and the command", async () => {
   await using place = await project();
+  // `wait` ends when the signal comes; while a command in front runs, the shell would put the trap off.
   const child = await startCommand(
     place,
-    "trap 'echo > termed' TERM; echo begun > told; sleep 300; sleep 300",
+    "trap 'echo the command has been told to end > termed' TERM; sleep 300 & echo begun > told; wait; sleep 300",
   );
+  const termed = told(place, "termed", child);
   child.kill("SIGINT");
-  await place.read("termed"); // the command has been told to end
+  assert.equal(await termed, "the command has been told to end\n");
   child.kill("SIGINT");
   assert.equal((await child.status).code, 130);
   await noProcessesLeft(place.path);
@@ -193,8 +195,18 @@ async function startCommand(
   const child = startSvc(args, { cwd: place.path });
   await child.stdout.cancel();
   await child.stderr.cancel();
-  assert.equal(await place.read("told"), "begun\n");
+  assert.equal(await told(place, "told", child), "begun\n");
   return child;
+}
+
+/** What a command writes to a named pipe, or that its run has ended. */
+async function told(place: Project, name: string, child: Deno.ChildProcess): Promise<string> {
+  using pipe = await Deno.open(join(place.path, name), { read: true, write: true });
+  const bytes = new Uint8Array(100);
+  child.status.then(() => pipe.write(new TextEncoder().encode("the run has ended\n")))
+    .catch(() => {}); // closed, since the command has written
+  const length = await pipe.read(bytes);
+  return new TextDecoder().decode(bytes.subarray(0, length!));
 }
 
 Deno.test("two runs on one session wait for each other, and say so", async () => {

@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import type { ChildProcess } from "node:child_process";
+import { once } from "node:events";
 import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { Workspace } from "../../src/engine/workspace.ts";
@@ -109,6 +111,11 @@ async function called({ place, home }: Story): Promise<Ended> {
   await client.connect(transport);
   const call = { name: "run_agent", arguments: { prompt: "go", session: "own" } };
   const result = await client.callTool(call);
+  // The SDK's client kills a server that takes seconds to end, as one on a busy machine may.
+  const { _process } = transport as unknown as { _process: ChildProcess };
+  const closed = once(_process, "close");
+  _process.stdin!.end();
+  await closed;
   await client.close();
   return { code: result.isError ? 1 : 0, stdout: textOf(result), stderr };
 }
