@@ -364,8 +364,8 @@ export class Watchdogs {
 }
 
 /**
- * For one command after the other: reads the number of the group, a line when the group has ended, and a line when
- * the next command is about to start. Its input ends when svc ends.
+ * For one command after the other: reads the number of the group, a line when the group has ended, and, when the next
+ * command is about to start, the hundredths of a second since svc has started this shell. Its input ends when svc ends.
  *
  * If the end comes before the number, svc ended between starting the command and naming the group, and the
  * command may run. `orphan` finds it in `/proc`: a session leader that started since, that the
@@ -396,12 +396,11 @@ orphan() {
   done
 }
 look $$
-since=$started
+first=$started since=$started
 while read -r groups || { groups=$(orphan) && false; }; do
   read -r _ || break
-  read -r _ || exit
-  read -r now _ </proc/uptime
-  since=\${now%.*}\${now#*.}
+  read -r hundredths || exit
+  since=$((first + hundredths))
 done
 [ -n "$groups" ] || exit
 for group in $groups; do kill -s TERM -- "-$group"; done
@@ -431,6 +430,7 @@ export function startWatchdog(): Watchdog | undefined {
   let alive = true;
   shell.status.then(() => alive = false);
   const writer = shell.stdin.getWriter();
+  const from = performance.now();
   const tell = (line: string | number) =>
     writer.write(new TextEncoder().encode(`${line}\n`)).catch(() => {});
   return {
@@ -439,7 +439,8 @@ export function startWatchdog(): Watchdog | undefined {
     },
     watch: (group) => void tell(group),
     release: () => void tell("ended"),
-    begin: () => tell("begin"),
+    // The shell may read this line after the command has started, and cannot tell the time for itself.
+    begin: () => tell(Math.floor((performance.now() - from) / 10)),
     async stop() {
       killGroup(shell, "SIGKILL"); // before its input closes, which would trigger it
       shell.ref();

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { call, hang, type Reply, say } from "../support/backend.ts";
+import { until } from "../support/processes.ts";
 import { svc } from "../support/program.ts";
 import { type Session, session } from "../support/repl.ts";
 
@@ -371,10 +372,11 @@ Deno.test("a warning about the settings is shown at the start", async () => {
 Deno.test("Escape cancels a command of the session too; Ctrl-D during a turn leaves after it", async () => {
   await using open = await session([hang(), waits(), say("done")], { config: ALLOWED });
   const { pty } = open;
-  await open.enter('/tool run_command {"command": "sleep 60"}', "");
+  await open.enter('/tool run_command {"command": "touch begun; sleep 60"}', "");
+  await until(() => open.place.read("begun").then(() => true, () => false));
   await pty.type("\x1b");
   await open.ready();
-  await pty.type("go\r");
+  await open.enter("go", "(Enter adds a message");
   await open.backend.arrived(1);
   await pty.type("\x1b");
   await open.ready();

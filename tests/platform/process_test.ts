@@ -263,7 +263,7 @@ const WATCHED = fileURLToPath(new URL("../support/watched.ts", import.meta.url))
 /** Runs `watched.ts`, which starts a command and is killed. Returns the command's number once the watchdog has ended. */
 async function killed(
   cwd: string,
-  mode: "fresh" | "kept" | "early",
+  mode: "fresh" | "kept" | "late" | "early",
   output: string,
   ...command: string[]
 ): Promise<number> {
@@ -285,7 +285,7 @@ async function killed(
   return Number(number);
 }
 
-for (const mode of ["fresh", "kept"] as const) {
+for (const mode of ["fresh", "kept", "late"] as const) {
   Deno.test(`a command that the watchdog (${mode}) was not told of when svc was killed ends with its children`, async () => {
     await using scratch = await project();
     await killed(scratch.path, mode, "piped", "sh", "-c", "sleep 300 & sleep 300");

@@ -47,7 +47,7 @@ export class Pty implements AsyncDisposable {
         ? this.screen.text().includes(wanted)
         : wanted.test(this.screen.text());
     const late = Promise.withResolvers<void>();
-    const timer = setTimeout(late.resolve, 20_000);
+    const timer = setTimeout(late.resolve, 60_000);
     while (!there() && !this.over) {
       const more = new Promise<boolean>((resolve) => this.#changed = () => resolve(true));
       if (!await Promise.race([more, late.promise.then(() => false)])) break;
