@@ -123,6 +123,9 @@ const REFUSALS: Partial<Record<Trouble, Reply>> = {
   },
 };
 
+/** The header of an answer that says nothing while the clock stands still. */
+const WAITS = "x-waits";
+
 /** Milliseconds within which the same permanent refusal again could have been avoided. */
 const LATER = HOUR / 2;
 /** Requests of a lane in a minute of an outage, after which more could have been avoided. */
@@ -180,11 +183,11 @@ export class Vendor implements AsyncDisposable {
     this.#start = clock.now();
     this.model = new Model(random);
     this.#listen();
-    // The clock cannot see requests on their way, and the vendor not those that are refused.
+    // The clock cannot see requests and answers on their way, and the vendor not those that are refused.
     globalThis.fetch = async (input, init) => {
       if (!String(input).startsWith(this.url)) return await this.#fetch(input, init);
       try {
-        return await clock.during(this.#fetch(input, init));
+        return this.#seen(await clock.during(this.#fetch(input, init)));
       } catch (error) {
         if (this.#open === undefined && init?.body) this.#refused(String(init.body));
         throw error;
@@ -363,6 +366,20 @@ export class Vendor implements AsyncDisposable {
     return Math.floor(Math.max(0, ...lengths) / 4);
   }
 
+  /** An answer for whose pieces time stands still, unless it waits for the clock itself. */
+  #seen(response: Response): Response {
+    if (response.body === null || response.headers.has(WAITS)) return response;
+    const reader = response.body.getReader();
+    const pull = async (controller: ReadableByteStreamController) => {
+      const { done, value } = await this.#clock.during(reader.read());
+      if (!done) return controller.enqueue(value);
+      controller.close();
+      controller.byobRequest?.respond(0);
+    };
+    const cancel = (reason: unknown) => reader.cancel(reason);
+    return new Response(new ReadableStream({ type: "bytes", pull, cancel }), response);
+  }
+
   /** A stream of comments, until the client leaves. */
   #stalled(): Response {
     const left = new AbortController();
@@ -371,7 +388,7 @@ export class Vendor implements AsyncDisposable {
       await this.#clock.sleep(100_000, left.signal).catch(() => {});
     };
     return new Response(new ReadableStream({ pull, cancel: () => left.abort() }), {
-      headers: { "content-type": "text/event-stream" },
+      headers: { "content-type": "text/event-stream", [WAITS]: "yes" },
     });
   }
 }
