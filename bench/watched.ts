@@ -21,7 +21,10 @@ interface WatchedServer extends AsyncDisposable {
 export function heapBounds(): Record<string, string> {
   const script = Deno.readTextFileSync(`${ROOT}/compile.sh`);
   return Object.fromEntries(
-    Array.from(script.matchAll(/\b(MALLOC_\w+)=(\d+)/g), ([, name, bytes]) => [name!, bytes!]),
+    Array.from(
+      script.matchAll(/\b(MALLOC_\w+_THRESHOLD_)=(\d+)/g),
+      ([, name, bytes]) => [name!, bytes!],
+    ),
   );
 }
 

@@ -30,19 +30,22 @@ const commands: Record<string, (...args: string[]) => unknown> = {
     const child = new Deno.Command("/usr/bin/env", { stdout: "piped" });
     return new TextDecoder().decode((await child.output()).stdout).split("\n").sort();
   },
-  /** The variables of a server as it was started. */
-  serve: async () => {
-    const child = new Deno.Command("/bin/cat", {
-      args: [`/proc/${Deno.pid}/environ`],
-      stdout: "piped",
-    });
-    const started = new TextDecoder().decode((await child.output()).stdout).split("\0");
-    return { started, child: await commands.child!() };
-  },
+  serve: () => variables(),
+  run: () => variables(),
   plugin: async (path) => (await import(pathToFileURL(path!).href)).answer,
   package: async () => (await import("diff")).diffWords("a b", "a c").length,
   remote: (url) => import(url!),
 };
+
+/** The variables of this process as it was started, and of a program that it runs. */
+async function variables() {
+  const child = new Deno.Command("/bin/cat", {
+    args: [`/proc/${Deno.pid}/environ`],
+    stdout: "piped",
+  });
+  const started = new TextDecoder().decode((await child.output()).stdout).split("\0");
+  return { started, child: await commands.child!() };
+}
 
 const [name = "echo", ...args] = Deno.args;
 console.log(JSON.stringify(await commands[name]!(...args)));
