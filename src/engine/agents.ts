@@ -240,6 +240,7 @@ export function agentEngine(tree: Tree, agent: Agent): Engine {
     config,
     clock,
     pace: workspace.pace,
+    windows: workspace.windows,
     sandbox: workspace.sandbox,
     commands: workspace.commands,
     changes: tree.changes,

@@ -56,7 +56,7 @@ export class ProviderContext {
   window(provider: Provider): ContextWindow {
     let window = this.#windows.get(provider);
     if (window === undefined) {
-      window = new ContextWindow(provider, this.#agent.config);
+      window = new ContextWindow(provider, this.#agent.config, this.#agent.windows);
       this.#windows.set(provider, window);
     }
     if (provider === this.#agent.provider) window.recall(this.#conversation.window);

@@ -525,12 +525,12 @@ export function imageChars({ images = [] }: ChatMessage): number {
 }
 
 /** The characters that a message takes in a request. */
-export function sizeOf(
-  { content, images = [], tool_calls = [], reasoning_content = "", reasoning_details }: ChatMessage,
-  echo_reasoning: boolean,
-): number {
-  let size = 40 + images.length * IMAGE + (content?.length ?? 0) +
-    (echo_reasoning || reasoning_details ? reasoning_content.length : 0);
+export function sizeOf(message: ChatMessage, echo_reasoning: boolean): number {
+  const { content, images, tool_calls, reasoning_content, reasoning_details } = message;
+  let size = 40 + (content?.length ?? 0);
+  if (images !== undefined) size += images.length * IMAGE;
+  if (echo_reasoning || reasoning_details) size += reasoning_content?.length ?? 0;
+  if (tool_calls === undefined) return size;
   for (const call of tool_calls) {
     size += 80 + call.function.name.length + call.function.arguments.length;
   }

@@ -21,6 +21,7 @@ import type { Repetition } from "./repetition.ts";
 import type { RunRegistry } from "./runs.ts";
 import type { TurnMessage, TurnTask } from "./task.ts";
 import type { AgentActions, CallHooks } from "./tools/core.ts";
+import type { NamedWindows } from "../providers/windows.ts";
 import type { Workspace } from "./workspace.ts";
 
 /** What one agent works with from turn to turn; `agentEngine` assembles it. */
@@ -44,6 +45,8 @@ export interface AgentScope {
   clock: Clock;
   /** Admits the long pieces of work of all agents of the workspace, one after another. */
   pace: Pace;
+  /** The context windows that backends name. */
+  windows: NamedWindows;
   /** Runs the commands of tools. */
   sandbox: Sandbox;
   /** The commands in the background. */

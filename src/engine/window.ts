@@ -1,4 +1,5 @@
 import type { ConfigView, Provider, WireTool } from "../plugins/api.ts";
+import type { NamedWindows } from "../providers/windows.ts";
 import type { ProviderContext } from "./context.ts";
 import { sizeOf } from "./conversation.ts";
 import { type TurnEvent, TurnFailure, type TurnResult } from "./events.ts";
@@ -24,7 +25,7 @@ const CERTAIN = 1.5;
 export class ContextWindow {
   readonly #provider: Provider;
   readonly #config: ConfigView;
-  #asked: Promise<number | undefined> | undefined;
+  readonly #named: NamedWindows;
   /** What the backend says, in tokens. */
   #found: number | undefined;
   /** The window that refused requests have shown, in tokens. */
@@ -33,9 +34,10 @@ export class ContextWindow {
   /** Characters of the last request. */
   #sent = 0;
 
-  constructor(provider: Provider, config: ConfigView) {
+  constructor(provider: Provider, config: ConfigView, named: NamedWindows) {
     this.#provider = provider;
     this.#config = config;
+    this.#named = named;
   }
 
   get learnt(): number | undefined {
@@ -54,10 +56,8 @@ export class ContextWindow {
   async size(chars: number, signal: AbortSignal): Promise<number | undefined> {
     if (this.#config.get("context_window") > 0) return this.known;
     if (this.#learnt === undefined && this.tokens(chars) >= ASK_FROM) {
-      this.#asked ??= this.#provider.context_window?.(signal).catch(() => undefined);
+      this.#found = await this.#named.of(this.#provider, signal);
     }
-    this.#found = await this.#asked;
-    if (signal.aborted) this.#asked = undefined;
     signal.throwIfAborted();
     return this.known;
   }

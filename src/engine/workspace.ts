@@ -52,6 +52,7 @@ import {
   sharedOptions,
 } from "../providers/resolve.ts";
 import { endpointUrl } from "../providers/url.ts";
+import { NamedWindows } from "../providers/windows.ts";
 import { SessionStore } from "../sessions/store.ts";
 import { type Link, storeLink } from "../store/link.ts";
 import { ToolRegistry } from "../tools/registry.ts";
@@ -131,6 +132,7 @@ export class Workspace {
   readonly logins: Logins;
   readonly models: ModelStore;
   readonly quota: QuotaStore;
+  readonly windows: NamedWindows;
   readonly warn: (message: string) => void;
   /** Admits the long pieces of work of the turns, one after another. */
   readonly pace = new Pace();
@@ -191,6 +193,7 @@ export class Workspace {
     const { clock, warn, sessions, store } = this;
     this.asks = new AskStore({ state, clock, warn, sessions, store });
     this.quota = new QuotaStore(state, clock, warn);
+    this.windows = new NamedWindows(clock);
     this.background = new BackgroundTasks(clock);
     this.memory = new MemoryStore({ state, config, clock, warn, store });
     this.spending = new Spending({ state, config, clock, warn, store });

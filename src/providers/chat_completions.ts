@@ -65,7 +65,6 @@ export class OpenAICompatibleProvider implements Provider {
   #text_tools = false;
   /** The last time that the backend has announced, in milliseconds since 1970. */
   #opens_at = 0;
-  #window: Promise<number | undefined> | undefined;
 
   constructor(options: ProviderOptions, clock: Clock = options.clock ?? systemClock) {
     const { DEFAULT_BASE_URL, DEFAULT_MODEL, PLAIN_TOOL_NAMES } = this.constructor as ProviderClass;
@@ -138,10 +137,6 @@ export class OpenAICompatibleProvider implements Provider {
     }
   }
 
-  context_window(signal?: AbortSignal): Promise<number | undefined> {
-    return this.#window ??= this.#askWindow(signal);
-  }
-
   async check_connection(signal?: AbortSignal): Promise<{ ok: boolean; message: string }> {
     try {
       const { length } = await this.list_models(signal);
@@ -152,8 +147,8 @@ export class OpenAICompatibleProvider implements Provider {
     }
   }
 
-  /** The window that the list of models names. It is asked for once, and not waited for long. */
-  async #askWindow(signal?: AbortSignal): Promise<number | undefined> {
+  /** The window that the list of models names. It is not waited for long. */
+  async context_window(signal?: AbortSignal): Promise<number | undefined> {
     const late = new AbortController();
     using either = joinSignals(late.signal, ...signal ? [signal] : []);
     this.clock.sleep(WINDOW_MS, either.signal).then(() => late.abort(), () => {});
@@ -172,7 +167,6 @@ export class OpenAICompatibleProvider implements Provider {
         }
       });
     } catch {
-      if (signal?.aborted) this.#window = undefined; // the next turn asks again
       return undefined;
     } finally {
       late.abort();

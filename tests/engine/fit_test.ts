@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { summarise } from "../../src/engine/compaction.ts";
+import { type Clock, systemClock } from "../../src/platform/clock.ts";
 import type { ChatMessage, ChatOptions, Provider, StreamEvent } from "../../src/plugins/api.ts";
 import { agent, collect, type TestAgent } from "../support/agent.ts";
 import { call, httpError, say } from "../support/backend.ts";
@@ -20,6 +21,7 @@ class Windowed {
   readonly echo_reasoning = false;
   readonly sent: ChatMessage[][] = [];
   refused = 0;
+  asked = 0;
   reported = true;
   named: number | undefined;
   listed: number | undefined;
@@ -58,6 +60,7 @@ class Windowed {
   }
 
   context_window(): Promise<number | undefined> {
+    this.asked++;
     return Promise.resolve(this.listed);
   }
 
@@ -111,8 +114,9 @@ async function windowed(
   model: Windowed,
   config: Record<string, unknown> = {},
   content: Record<string, string> = files,
+  clock?: Clock,
 ): Promise<TestAgent> {
-  const it = await agent([], { files: content, config: { max_tokens: REPLY, ...config } });
+  const it = await agent([], { files: content, config: { max_tokens: REPLY, ...config }, clock });
   it.workspace.connect = () => model as unknown as Provider;
   return it;
 }
@@ -133,6 +137,23 @@ const shared = (one: ChatMessage[], other: ChatMessage[]) => {
   }
   return chars;
 };
+
+Deno.test("a backend is asked for its window once in ten minutes, by all turns, and not for short requests", async () => {
+  const model = new Windowed(40_000, () => "done");
+  let time = Date.now();
+  await using it = await windowed(model, {}, {}, { ...systemClock, now: () => time });
+  const asked = async (prompt: string) => {
+    await collect((await restarted(it)).turn(prompt));
+    return model.asked;
+  };
+  assert.equal(await asked("a short one"), 0);
+  const long = "alpha ".repeat(6000);
+  assert.deepEqual([await asked(long), await asked("again")], [1, 1]);
+  time += 599_000;
+  assert.equal(await asked("and again"), 1);
+  time += 2000;
+  assert.deepEqual([await asked("later"), await asked("at once")], [2, 2]);
+});
 
 Deno.test("results of old calls are left out before a request that would not fit, without a model", async () => {
   const model = new Windowed(20_000, reader(3));
@@ -227,7 +248,7 @@ Deno.test("the last results of a turn that ended without an answer can be left o
   const content = { "a.txt": `${"x".repeat(100)}\n`.repeat(450) };
   await using it = await windowed(model, { max_rounds: 1 }, content);
   assert.equal((await collect((await restarted(it)).turn("read 1"))).result.reason, "rounds");
-  Object.assign(model, { answer: () => "done", listed: 16_000 });
+  Object.assign(model, { answer: () => "done", listed: 16_000, model: "small" });
   const { result } = await collect(
     (await restarted(it)).turn(`go on ${"y".repeat(5000)}`),
   );
