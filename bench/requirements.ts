@@ -56,6 +56,7 @@ export function requirements(
       ? [
         require("A tick over 1,000 jobs with full histories", 10, "ms", scheduler.tick_ms),
         require("The idle scheduler, of a processor", 1, "%", scheduler.idle_cpu_percent),
+        require("Its memory then", 100, "MB", scheduler.idle_mb),
       ]
       : []),
     ...(fleet

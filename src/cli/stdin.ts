@@ -1,5 +1,5 @@
 import type { InputRequest } from "../commands/io.ts";
-import { systemClock } from "../platform/clock.ts";
+import { NO_REASON, systemClock } from "../platform/clock.ts";
 
 /** Milliseconds of reading after which the operator is told that it goes on. */
 const SLOW = 5000;
@@ -27,7 +27,7 @@ export async function readBytes(
       size += read.value.length;
     }
   } finally {
-    done.abort();
+    done.abort(NO_REASON);
     reader.cancel().catch(() => {});
   }
   const bytes = new Uint8Array(Math.min(size, most + 1));

@@ -1,4 +1,4 @@
-import { systemClock } from "../platform/clock.ts";
+import { NO_REASON, systemClock } from "../platform/clock.ts";
 import { exists } from "../platform/files.ts";
 import type { EnvironmentService } from "../plugins/api.ts";
 import type { AgentScope } from "./scope.ts";
@@ -41,7 +41,7 @@ export async function environmentBlock(
   const lines = await Promise.all(
     agent.environment().map((service) => Promise.race([describe(service, context), late])),
   );
-  over.abort();
+  over.abort(NO_REASON);
   const facts = lines.filter((line) => line !== "").map((line) => `\n${mask(line)}`);
   const own = `## Environment\n\nSystem: ${os} ${arch}, shell ${shell}\nDate: ${day} (UTC)`;
   return [own, ...facts].join("").slice(0, MOST).toWellFormed();

@@ -6,7 +6,7 @@ import type { Catalog } from "../catalog/catalog.ts";
 import type { LocalEntry } from "../catalog/layers.ts";
 import { Config, type ConfigScope } from "../config/config.ts";
 import { MemoryStore } from "../memory/memory.ts";
-import { type Clock, Pace, systemClock } from "../platform/clock.ts";
+import { type Clock, NO_REASON, Pace, systemClock } from "../platform/clock.ts";
 import {
   type Environment,
   openPaths,
@@ -681,7 +681,7 @@ class BackgroundTasks {
     signal?.addEventListener("abort", interrupted, { signal: over.signal });
     this.#clock.sleep(PATIENCE, over.signal).then(() => abort("it took too long"), () => {});
     while (this.#tasks.size > 0) await Promise.all(this.#tasks.keys());
-    over.abort();
+    over.abort(NO_REASON);
     this.#stop = new AbortController();
   }
 }

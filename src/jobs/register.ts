@@ -368,6 +368,7 @@ export class JobRegister {
       known.names.push(String(fields?.name ?? ""));
       known.jobs.push(job);
     }
+    bytes.buffer.transfer(0); // frees them: an idle process collects no garbage for minutes
     this.#known = known;
   }
 

@@ -13,7 +13,7 @@ import { CHANGED, setAside } from "../platform/registry_file.ts";
 
 /** The bytes of the file and the positions of its entries. */
 export interface RegisterContent {
-  bytes: Uint8Array;
+  bytes: Uint8Array<ArrayBuffer>;
   layout: Layout;
   /** Inode, size and modification time of the file when it was read. */
   signature: string;
@@ -71,9 +71,11 @@ export class RegisterFile {
       signature = signatureOf(info);
       if (signature === this.#corrupt) return undefined;
       const bytes = new Uint8Array(info.size);
-      for (let at = 0; at < bytes.length; at += PIECE) {
+      for (let at = 0; at < bytes.length;) {
         if (at > 0) yield;
-        bytes.set(readAt(file, at, Math.min(PIECE, bytes.length - at)), at);
+        const count = file.readSync(bytes.subarray(at, at + PIECE));
+        if (count === null) break; // it was cut off meanwhile, and is no JSON
+        at += count;
       }
       const layout = yield* readLayout(bytes);
       const { start, end } = layout.list;

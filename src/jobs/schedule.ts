@@ -116,8 +116,16 @@ export function isSince(text: string, since: string): boolean {
   return (readTime(text) ?? 0) >= Date.parse(since);
 }
 
+/** A datetime as svc writes it; a tick reads two of each job. */
+const WRITTEN = /^\d{4}-\d\d-(\d\d)T\d\d:\d\d:\d\d\.\d{3}Z$/;
+
 /** The milliseconds of an ISO 8601 datetime, which is in UTC unless it says otherwise. */
 export function readTime(text: string): number | undefined {
+  const written = WRITTEN.exec(text);
+  if (written !== null) {
+    const date = new Date(text);
+    if (date.getUTCDate() === Number(written[1])) return date.getTime();
+  }
   const match = DATETIME.exec(text.trim());
   if (match === null) return undefined;
   let iso = text.trim().toUpperCase().replace(" ", "T").replace(",", ".");

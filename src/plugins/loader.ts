@@ -1,4 +1,4 @@
-import { type Clock, systemClock } from "../platform/clock.ts";
+import { type Clock, NO_REASON, systemClock } from "../platform/clock.ts";
 import type { PluginModule, SourceHost } from "./api.ts";
 import { BUNDLED } from "./bundled.ts";
 import {
@@ -203,6 +203,6 @@ function startDeadline(
   expired.catch(() => {}); // without a promise to limit, the rejection is unhandled
   return {
     limit: (work) => Promise.race([work, expired]),
-    [Symbol.dispose]: () => settled.abort(),
+    [Symbol.dispose]: () => settled.abort(NO_REASON),
   };
 }
