@@ -97,13 +97,13 @@ Deno.test("the server's requirements are met up to their limits, and not beyond 
 });
 
 Deno.test("the scheduler's requirements are met up to their limits, and not beyond them", () => {
-  const verdict = (tick_ms: number, idle_cpu_percent: number) => {
-    const figures = { register_mb: 131, first_tick_ms: 700, idle_mb: 141 };
-    const scheduler: SchedulerFigures = { ...figures, tick_ms, idle_cpu_percent };
-    return requirements([], log(1, 1), { scheduler }).slice(-2).map(({ met }) => met);
+  const verdict = (tick_ms: number, idle_cpu_percent: number, idle_mb: number) => {
+    const figures = { register_mb: 131, first_tick_ms: 700 };
+    const scheduler: SchedulerFigures = { ...figures, tick_ms, idle_cpu_percent, idle_mb };
+    return requirements([], log(1, 1), { scheduler }).slice(-3).map(({ met }) => met);
   };
-  assert.deepEqual(verdict(10, 1), [true, true]);
-  assert.deepEqual(verdict(10.1, 1.01), [false, false]);
+  assert.deepEqual(verdict(10, 1, 100), [true, true, true]);
+  assert.deepEqual(verdict(10.1, 1.01, 101), [false, false, false]);
 });
 
 Deno.test("the requirements of requests are met up to their limits, and not beyond them", () => {
