@@ -6,6 +6,7 @@ import type { Operator } from "../policy/operator.ts";
 import type { WorktreeGuard } from "../policy/paths.ts";
 import type { Policy } from "../policy/policy.ts";
 import type { PolicySettings } from "../policy/settings.ts";
+import type { NamedWindows } from "../providers/windows.ts";
 import type { Session } from "../sessions/session.ts";
 import type { ToolRegistry } from "../tools/registry.ts";
 import type { StructuredAnswer } from "./answer.ts";
@@ -21,7 +22,6 @@ import type { Repetition } from "./repetition.ts";
 import type { RunRegistry } from "./runs.ts";
 import type { TurnMessage, TurnTask } from "./task.ts";
 import type { AgentActions, CallHooks } from "./tools/core.ts";
-import type { NamedWindows } from "../providers/windows.ts";
 import type { Workspace } from "./workspace.ts";
 
 /** What one agent works with from turn to turn; `agentEngine` assembles it. */

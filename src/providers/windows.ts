@@ -15,7 +15,7 @@ export class NamedWindows {
 
   /** The tokens that a conversation with the provider's model may have; undefined: its backend does not say. */
   async of(provider: Provider, signal: AbortSignal): Promise<number | undefined> {
-    const name = `${provider.base_url} ${provider.model}`;
+    const name = `${provider.name} ${provider.base_url} ${provider.model}`;
     const known = this.#known.get(name);
     const asked_at = this.#clock.now();
     if (known !== undefined && Math.abs(asked_at - known.asked_at) < LASTS) return known.window;

@@ -1,6 +1,6 @@
 /**
- * `<fresh|kept|late|early> <piped|inherit|null> <program> [argument...]`: starts a watchdog and then, as svc does, a command
- * with such an output. It prints its own number and the command's, and kills itself before it tells the watchdog.
+ * `<fresh|kept|late|early> <piped|inherit|null> <program> [argument...]`: starts a watchdog and then, as svc does, a
+ * command with such an output. It prints its own number and the command's, and kills itself before it tells the watchdog.
  * A kept watchdog has watched another command before; a late one does not run while the command starts; an early
  * command starts before the watchdog is told of one.
  */
