@@ -37,7 +37,7 @@ export async function openCheckpoints(
     : run;
   const context = guard.context();
   const holdsKeys = (path: string, info: Deno.FileInfo) =>
-    context.protection(path) === "read" || context.holdsKeys(info);
+    context.isClosed(path) || context.holdsKeys(info);
   return new Checkpoints(session, { state, worktree, max_size, clock, git, holdsKeys });
 }
 

@@ -16,6 +16,8 @@ export interface Location {
    * under any name. They decide what an agent may do or run code later, so a change needs an approval.
    */
   protected: false | "write" | "read";
+  /** Whether it is protected as `read`. */
+  closed: boolean;
   /**
    * True for what sessions keep of results, and for svc's own state and settings when the agent is immutable: no
    * approval opens them for writing.
@@ -125,13 +127,13 @@ class CallPaths implements ToolPaths {
   contains(path: string): boolean {
     const inside = within(this.worktree, path) || this.#isApproved(path) ||
       this.#context.isSkill(path);
-    return inside && this.#context.protection(path) !== "read";
+    return inside && !this.#context.isClosed(path);
   }
 
   /** @throws SvcError `bad_path`, or Deno.errors.PermissionDenied for a path that this call may not use. */
   resolve(path: string): string {
-    const { real, inside, protected: protection } = this.#context.locate(path);
-    if (protection === "read") throw refused(`${path} ${this.#context.closedBecause(real)}`);
+    const { real, inside, closed } = this.#context.locate(path);
+    if (closed) throw refused(`${path} ${this.#context.closedBecause(real)}`);
     if (inside || this.#isApproved(real) || this.#context.isSkill(real)) return real;
     throw refused(`${path} leads outside the worktree, to ${real}, and was not approved`);
   }
@@ -173,7 +175,8 @@ class CallPaths implements ToolPaths {
   #verify(path: string, real: string, opened: Deno.FileInfo): void {
     if (!opened.isFile) throw notRegular(path);
     if (this.#context.holdsKeys(opened)) throw refused(`${path} ${HOLDS_KEYS}`);
-    if (this.resolve(path) === real && isStillAt(real, opened)) return;
+    const checks = dirname(real) === this.worktree ? 1 : CHECKS;
+    if (this.resolve(path) === real && isStillAt(real, opened, checks)) return;
     throw new SvcError("path_changed", `${path} was replaced while it was being opened.`, {
       hint: "Nothing was read or written; look at it again.",
     });
@@ -206,7 +209,6 @@ export class PathContext {
   readonly worktree: string;
   readonly #user: string;
   readonly #secrets: string[];
-  readonly #roots: string[];
   readonly #own: string[];
   readonly #sealed: boolean;
   readonly #state: string;
@@ -215,6 +217,7 @@ export class PathContext {
   readonly #heads = new Map<string, boolean>();
   readonly #keyFiles: string[];
   #keys: Deno.FileInfo[] | undefined;
+  #git: string | undefined;
 
   constructor(
     { worktree, state, user, secrets: further = [], sealed = false, skills = [], lineage = [] }:
@@ -235,7 +238,6 @@ export class PathContext {
     this.#keyFiles = [...inUser.filter((_, i) => links?.has(SECRETS[i]!) ?? true), ...further];
     this.#secrets = [...inUser.map(fold), ...further.map(inWorktree)];
     this.#own = [this.#user, inWorktree(state)];
-    this.#roots = [...this.#own, inWorktree(`${worktree}/.git`)];
     this.#sealed = sealed;
   }
 
@@ -244,10 +246,14 @@ export class PathContext {
     const real = realPath(this.worktree, path);
     const inside = within(this.worktree, real);
     const kept = this.#keptBy(real) === "own";
+    const protection = () => this.protection(real);
     return {
       real,
       inside,
-      protected: this.protection(real),
+      closed: this.isClosed(real),
+      get protected() {
+        return protection();
+      },
       sealed: this.isSealed(real),
       skill: this.isSkill(real),
       kept,
@@ -272,15 +278,22 @@ export class PathContext {
 
   /** See {@linkcode Location.protected}. */
   protection(real: string): Location["protected"] {
+    if (this.isClosed(real)) return "read";
+    const path = fold(real);
+    const named = this.#names(real).some((name) => PROTECTED_NAMES.has(name));
+    if (named || this.#own.some((root) => within(root, path))) return "write";
+    this.#git ??= fold(realPathOrName(this.worktree, `${this.worktree}/.git`));
+    if (within(this.#git, path)) return "write";
+    return this.#isInRepository(real) ? "write" : false;
+  }
+
+  /** Whether {@linkcode Location.protected} is `read`. Takes less time, since git's files are not looked for. */
+  isClosed(real: string): boolean {
     const path = fold(real);
     // Backups, locks and temporary copies of a keys file are in the same directory, under longer names.
     const holdsKeys = dirname(path) === this.#user &&
       SECRETS.some((name) => basename(path).includes(name));
-    if (holdsKeys || this.#secrets.includes(path)) return "read";
-    if (this.#keptBy(real) === "other") return "read";
-    const named = this.#names(real).some((name) => PROTECTED_NAMES.has(name));
-    if (named || this.#roots.some((root) => within(root, path))) return "write";
-    return this.#isInRepository(real) ? "write" : false;
+    return holdsKeys || this.#secrets.includes(path) || this.#keptBy(real) === "other";
   }
 
   /** Why no tool may touch a path that is protected as `read`. */
@@ -471,13 +484,16 @@ function lstatIfExists(real: string): Deno.FileInfo | undefined {
   }
 }
 
-/** A program that swaps a directory for a link and back passes one check by luck, but not all of them. */
+/**
+ * A program that swaps a directory for a link and back passes one check by luck, but not all of them. Of a file in
+ * the worktree itself no tool can swap a directory: one check proves that it is the file.
+ */
 const CHECKS = 8;
 
 /** Whether the opened file is at `real`, which holds no links. Deno has no way to ask a file for its path. */
-function isStillAt(real: string, opened: Deno.FileInfo): boolean {
+function isStillAt(real: string, opened: Deno.FileInfo, checks: number): boolean {
   try {
-    for (let check = 0; check < CHECKS; check++) {
+    for (let check = 0; check < checks; check++) {
       if (!isSameFile(opened, Deno.lstatSync(real)) || Deno.realPathSync(real) !== real) {
         return false;
       }

@@ -282,10 +282,9 @@ function pathAnswer(
   if (typeof value !== "string") return answer("deny", "a path argument is not a string");
   const shown = JSON.stringify(value.slice(0, 200));
   try {
-    const { real, inside, protected: protection, sealed, skill, kept } = context.locate(value);
-    if (protection === "read") {
-      return answer("deny", `${shown} ${context.closedBecause(real)}`);
-    }
+    const location = context.locate(value);
+    const { real, inside, closed, sealed, skill, kept } = location;
+    if (closed) return answer("deny", `${shown} ${context.closedBecause(real)}`);
     const reads = tool.permission === "read" || tool.permission === "list";
     if (sealed && !reads) {
       return answer("deny", `${shown} is svc's own, which this agent cannot change`);
@@ -293,7 +292,7 @@ function pathAnswer(
     if (!inside && !(skill && reads)) {
       return answer("ask", `${shown} is outside the worktree`, real);
     }
-    if (protection === "write" && !reads) return answer("ask", `${shown} is protected`, real);
+    if (!reads && location.protected !== false) return answer("ask", `${shown} is protected`, real);
     return { ...answer("allow", "", real), kept };
   } catch (error) {
     return answer("deny", errorMessage(error).replace(/\.$/, ""));

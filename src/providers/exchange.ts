@@ -91,19 +91,31 @@ export async function answerFailure(
 const TOOLS = new WeakMap<object, string>();
 
 function jsonOf(payload: Record<string, unknown>, messages: WeakMap<object, string>): string {
-  const item = (made: WeakMap<object, string>) => (value: unknown) => {
-    if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "null";
-    let text = made.get(value);
-    if (text === undefined) made.set(value, text = JSON.stringify(value));
-    return text;
-  };
-  const fields = Object.entries(payload).flatMap(([name, value]) => {
-    const text = Array.isArray(value)
-      ? `[${value.map(item(name === "tools" ? TOOLS : messages)).join(",")}]`
-      : JSON.stringify(value);
-    return text === undefined ? [] : [`${JSON.stringify(name)}:${text}`];
-  });
-  return `{${fields.join(",")}}`;
+  const pieces: string[] = [];
+  for (const [name, value] of Object.entries(payload)) {
+    if (value === undefined) continue;
+    pieces.push(pieces.length === 0 ? "{" : ",", JSON.stringify(name), ":");
+    if (!Array.isArray(value)) {
+      pieces.push(JSON.stringify(value));
+      continue;
+    }
+    const made = name === "tools" ? TOOLS : messages;
+    let before = "[";
+    for (const item of value) {
+      pieces.push(before, itemJson(item, made));
+      before = ",";
+    }
+    pieces.push(before === "[" ? "[]" : "]");
+  }
+  pieces.push("}");
+  return pieces.join("");
+}
+
+function itemJson(item: unknown, made: WeakMap<object, string>): string {
+  if (typeof item !== "object" || item === null) return JSON.stringify(item) ?? "null";
+  let text = made.get(item);
+  if (text === undefined) made.set(item, text = JSON.stringify(item));
+  return text;
 }
 
 /** Characters of messages from which on a request is made in pieces, and those of a piece. */

@@ -186,28 +186,31 @@ Deno.test("a swap while opening is noticed: nothing is read, truncated or left b
 });
 
 Deno.test("a swap that is undone before the check is noticed by the file itself", async () => {
-  using place = site();
-  const { worktree, outside } = place;
-  Deno.writeTextFileSync(`${worktree}/src/a`, "mine");
-  Deno.writeTextFileSync(`${outside}/a`, "theirs");
-  const paths = place.guard.callPaths([]);
-  const { open } = Deno;
-  Deno.open = async (path, options) => {
-    Deno.renameSync(`${worktree}/src`, `${worktree}/old`);
-    Deno.symlinkSync(outside, `${worktree}/src`);
-    const file = await open(path, options);
-    Deno.removeSync(`${worktree}/src`);
-    Deno.renameSync(`${worktree}/old`, `${worktree}/src`);
-    return file;
-  };
-  try {
-    const opened = paths.open("src/a", { write: true, truncate: true });
-    await assert.rejects(opened, { code: "path_changed" });
-  } finally {
-    Deno.open = open;
+  for (const [path, swapped] of [["src/a", "src"], ["a", "a"]] as const) {
+    using place = site();
+    const { worktree, outside } = place;
+    Deno.writeTextFileSync(`${worktree}/${path}`, "mine");
+    Deno.writeTextFileSync(`${outside}/a`, "theirs");
+    const paths = place.guard.callPaths([]);
+    const { open } = Deno;
+    Deno.open = async (path, options) => {
+      Deno.renameSync(`${worktree}/${swapped}`, `${worktree}/old`);
+      Deno.symlinkSync(swapped === "a" ? `${outside}/a` : outside, `${worktree}/${swapped}`);
+      const file = await open(path, options);
+      Deno.removeSync(`${worktree}/${swapped}`);
+      Deno.renameSync(`${worktree}/old`, `${worktree}/${swapped}`);
+      return file;
+    };
+    try {
+      for (const options of [{ read: true }, { write: true, truncate: true }]) {
+        await assert.rejects(paths.open(path, options), { code: "path_changed" }, path);
+      }
+    } finally {
+      Deno.open = open;
+    }
+    assert.equal(text(`${outside}/a`), "theirs");
+    assert.equal(text(`${worktree}/${path}`), "mine");
   }
-  assert.equal(text(`${outside}/a`), "theirs");
-  assert.equal(text(`${worktree}/src/a`), "mine");
 });
 
 Deno.test("a file swapped for another one while opening is refused untouched", async () => {

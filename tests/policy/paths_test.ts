@@ -133,6 +133,7 @@ Deno.test("the worktree is known by its real path, even when it was named throug
     real: `${place.worktree}/file`,
     inside: true,
     protected: false,
+    closed: false,
     sealed: false,
     skill: false,
     kept: false,
