@@ -49,7 +49,12 @@ const LATER = 5000;
 /** The kind of the records and events of messages to runs of other machines: `<run>/<random>`. */
 const MESSAGE = "run_message";
 
-const CANCELLED = new DOMException("The run was cancelled.", "AbortError");
+let made: DOMException | undefined;
+
+/** The reason of a run that was cancelled. Not made at the start: the first error of a process takes 20 ms. */
+function cancelled(): DOMException {
+  return made ??= new DOMException("The run was cancelled.", "AbortError");
+}
 
 /** The reason of a run that was cancelled because this server did not answer. */
 const LOST = "Another server has taken the run over: this one did not answer.";
@@ -252,7 +257,7 @@ export class Runs {
   async cancel(id: string): Promise<Run> {
     const live = this.#live.get(id);
     if (live !== undefined) {
-      live.stop.abort(CANCELLED);
+      live.stop.abort(cancelled());
       await live.done;
     } else if (this.need(id).state !== "cancelled") {
       try {
@@ -411,7 +416,7 @@ export class Runs {
     if (store === undefined) return;
     await this.store.refresh();
     const { events } = await store.open();
-    await events.on("run_cancel", ({ key = "" }) => this.#live.get(key)?.stop.abort(CANCELLED));
+    await events.on("run_cancel", ({ key = "" }) => this.#live.get(key)?.stop.abort(cancelled()));
     await events.on(MESSAGE, ({ key }) => {
       for (const id of key === undefined ? this.#live.keys() : [key]) void this.#receive(id);
     });
@@ -567,7 +572,7 @@ export class Runs {
   /** Saves that a turn was cancelled, or could not begin. */
   #cut(id: string, failure: unknown, result: TurnResult | undefined): void {
     const kept = result && briefResult(result);
-    if (failure === CANCELLED) return this.#end(id, { state: "cancelled", result: kept });
+    if (failure === cancelled()) return this.#end(id, { state: "cancelled", result: kept });
     const stopped = this.#closing.signal.aborted;
     if (stopped && this.need(id).state === "queued") return; // the next server begins it
     const late = failure instanceof HttpError && failure.status === 504;
