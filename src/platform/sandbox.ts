@@ -156,13 +156,16 @@ export class Sandbox {
         makes_session,
       });
     }
-    // The helper sets the variables of the caches itself, since Deno would load its own code from there.
-    const pairs = Object.entries(caches.variables).filter(([name]) => env[name] === undefined);
+    // The helper sets the variables of the caches itself: Deno would keep its own code there, and load it.
+    const variables = { ...caches.variables, ...env.DENO_DIR && { DENO_DIR: env.DENO_DIR } };
+    const pairs = Object.entries(variables)
+      .filter(([name]) => name === "DENO_DIR" || env[name] === undefined);
     const confinement = { ...landlockRules(rules), env: Object.fromEntries(pairs) };
     const helper = landlockHelper(pairs.map(([name]) => name));
     return forwarding(unknown, {
       ...plain,
       command: [...session, ...helper, JSON.stringify(confinement), ...command],
+      env: { ...env, ..."DENO_DIR" in variables && { DENO_DIR: "/dev/null" } },
       makes_session,
     });
   }

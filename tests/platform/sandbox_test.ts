@@ -253,6 +253,8 @@ const HONEST: [script: string, line: string][] = [
   ],
   ["ls ~ > /dev/null && cat $OUTSIDE/file", "file"],
   ["echo $FORWARDED", "from svc"],
+  ["[ ! -e ~/.cache/deno ] && echo ${DENO_DIR#$HOME}", "/.cache/svc-commands/deno"],
+  ["DENO_DIR=/x sh -c 'echo $DENO_DIR'", "/x"],
 ];
 
 /** Not a temporary folder, which commands may write. */
