@@ -248,7 +248,7 @@ export class LogFile {
    */
   async flush(whole = false): Promise<void> {
     const [changes, journals] = [this.#changes, this.#journals];
-    const both = whole || this.#repairing !== journals;
+    const both = whole || this.#repairing !== journals || this.#journal.long;
     try {
       await Promise.all([this.#prepared, this.#journal.flush(), both && this.#document.flush()]);
     } catch (error) {
@@ -258,6 +258,22 @@ export class LogFile {
     if (!both) return;
     this.#synced = changes;
     this.#repairing = journals;
+    if (this.#journal.long) await this.#shorten(changes);
+  }
+
+  /** Starts the journal again, unless the document was changed after these changes, which are safe on the disk. */
+  async #shorten(changes: number): Promise<void> {
+    try {
+      this.#locked(() => {
+        const state = this.#sync();
+        if (state.open === undefined && changes === this.#changes) this.#startJournal(state, false);
+      });
+      const journals = this.#journals;
+      await this.#journal.flush();
+      this.#repairing = journals;
+    } catch {
+      this.#journal.postpone(); // as in `#checkpoint`
+    }
   }
 
   /**

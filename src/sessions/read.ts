@@ -264,6 +264,7 @@ export class Snapshot implements Disposable {
         if (index >= from) {
           const text = decode(concat(line));
           lines.push(ends && text.endsWith(",") ? text.slice(0, -1) : text);
+          if (text.length > SLICE) await pace.turn();
         }
         line = [];
         if (!ends) continue;

@@ -53,6 +53,10 @@ class Life {
       text("y".repeat(270_000)), // starts a new journal
       text("four"),
       () => this.#turn.end("cancelled"),
+      begin,
+      text("z".repeat(270_000)),
+      () => this.#turn.end("ok"),
+      () => this.#session.flush(), // starts a new journal, too
       error(8),
       () => this.#session.close(),
     ];

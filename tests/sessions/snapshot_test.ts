@@ -69,6 +69,38 @@ Deno.test("a long log that a crash damaged is read with its journal", async () =
   session.close();
 });
 
+Deno.test("a long answer is read from the document alone once it is on the disk", async () => {
+  await using at = await project();
+  const { store, session, file } = await longLog(at.path);
+  const other = store.open("long");
+  const journal = () => Deno.statSync(file.replace("long.json", ".long.journal")).size;
+  const answer = async (text: string) => {
+    const turn = await begin(session);
+    turn.append({ type: "text", text });
+    turn.end("ok");
+  };
+  await answer("a".repeat(500_000));
+  assert.ok(journal() > 500_000);
+  await session.flush();
+  assert.ok(journal() < 1000, `${journal()} bytes`);
+  other.appendUser("aside");
+  await answer("b".repeat(500_000));
+  const flushed = session.flush();
+  other.appendUser("meanwhile");
+  await flushed;
+  const document = store.read("long")!;
+  assert.deepEqual(document.turns.slice(8).map(({ parts: [part] }) => part!.type), [
+    "text",
+    "user",
+    "text",
+    "user",
+  ]);
+  assert.deepEqual(await parsed(store), document);
+  other.close();
+  session.close();
+  assert.deepEqual(JSON.parse(await Deno.readTextFile(file)), document);
+});
+
 Deno.test("later appends, rewrites and removals do not change a snapshot", async () => {
   await using at = await project();
   const { store, session } = await longLog(at.path);
