@@ -25,7 +25,7 @@ export async function* loggedReply(
   },
   window: () => number | undefined,
 ): AsyncGenerator<TurnEvent, Reply> {
-  const { agent: { clock, config, run, mask }, log, signal, result, answer, models } = scope;
+  const { agent: { clock, config, run, mask, pace }, log, signal, result, answer, models } = scope;
   let thinking = "";
   let content = "";
   /** The part that comes first: the order of the parts is that in which their texts have begun to arrive. */
@@ -92,6 +92,10 @@ export async function* loggedReply(
       const { reasoning_details: blocks } = value;
       const { name: provider, model } = models.provider;
       if (blocks !== undefined) facts.backend_state = { provider, model, blocks };
+      if (content.length + thinking.length > LARGE) {
+        await pace.turn(); // what has arrived last was read in this turn of the event loop
+        await pace.turn();
+      }
       kept = true;
       keep();
       for (const error of value.errors) error.message = mask(error.message);
@@ -217,6 +221,9 @@ export interface Reply {
 const LIMITED = new Set(["length", "max_tokens", "max_output_tokens", "model_length"]);
 const FILTERED = new Set(["content_filter", "safety", "sensitive"]);
 const CUT = new Set(["eof", "error", "abort", "network_error", "insufficient_system_resource"]);
+
+/** Characters of a reply that takes longer to log than other requests should wait. */
+const LARGE = 1_000_000;
 
 /** How often one reply is requested again after a stream that stalled. */
 const MAX_STALLS = 1;

@@ -307,7 +307,12 @@ export function encode(text: string): Uint8Array {
 }
 
 export function decode(bytes: Uint8Array): string {
-  return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  return strictDecoder().decode(bytes);
+}
+
+/** For a text that arrives in pieces. It throws TypeError for bytes that are no UTF-8. */
+export function strictDecoder(): TextDecoder {
+  return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 }
 
 function parse(

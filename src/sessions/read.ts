@@ -2,7 +2,16 @@ import { jsonFault } from "../config/file.ts";
 import type { Pace } from "../platform/clock.ts";
 import { concat, lstatIfExists, readAt } from "../platform/files.ts";
 import { checkDocument, isTurn } from "./check.ts";
-import { decode, findHead, type ReadAt, readHead, scan, spaces, turnsStart } from "./document.ts";
+import {
+  decode,
+  findHead,
+  type ReadAt,
+  readHead,
+  scan,
+  spaces,
+  strictDecoder,
+  turnsStart,
+} from "./document.ts";
 import { lengthOf, type LogPaths, openRegular } from "./files.ts";
 import { recover } from "./journal.ts";
 import type { SessionDocument, Turn } from "./schema.ts";
@@ -253,20 +262,24 @@ export class Snapshot implements Disposable {
     let index = 1;
     let lines: string[] = [];
     let line: Uint8Array[] = [];
+    let text = "";
+    const decoder = strictDecoder();
     for await (const piece of this.#turns()) {
       await pace.turn();
       for (let start = 0; start < piece.length;) {
         const feed = piece.indexOf(0x0a, start);
-        line.push(piece.subarray(start, feed < 0 ? undefined : feed));
+        const part = piece.subarray(start, feed < 0 ? undefined : feed);
+        line.push(part);
+        if (index >= from) text += decoder.decode(part, { stream: feed < 0 });
         if (feed < 0) break;
         start = feed + 1;
         const ends = startsWith(line, TURN_END);
         if (index >= from) {
-          const text = decode(concat(line));
           lines.push(ends && text.endsWith(",") ? text.slice(0, -1) : text);
           if (text.length > SLICE) await pace.turn();
         }
         line = [];
+        text = "";
         if (!ends) continue;
         if (index >= from) {
           const turn: unknown = JSON.parse(lines.join(""));
