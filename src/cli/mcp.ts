@@ -27,22 +27,26 @@ export const mcp = defineCommand({
     }
     if (values.action !== "serve") return await controlServers(values, io);
     const workspace = await openShared(values.path, io, { unattended: true }, values.trust);
-    await workspace.store?.follow();
-    const yes = workspace.config.get("mcp_server.allow_ask");
-    await workspace.load({ tools: "all" }, withdrawFirst(workspace, yes));
-    await withdrawFor(workspace, authorityOf(workspace.config), { yes });
-    // A plugin that prints must not write into the protocol.
-    // deno-lint-ignore no-console
-    for (const level of ["log", "info", "debug"] as const) console[level] = console.error;
-    const { serveMcpStdio } = await import("../mcp/stdio.ts");
     const interrupt = io.onInterrupt();
-    await serveMcpStdio({
-      workspace,
-      input: Deno.stdin.readable,
-      output: Deno.stdout.writable,
-      signal: interrupt.signal,
-    });
-    interrupt.release();
+    try {
+      await workspace.store?.follow();
+      const yes = workspace.config.get("mcp_server.allow_ask");
+      await workspace.load({ tools: "all" }, withdrawFirst(workspace, yes));
+      await withdrawFor(workspace, authorityOf(workspace.config), { yes });
+      // A plugin that prints must not write into the protocol.
+      // deno-lint-ignore no-console
+      for (const level of ["log", "info", "debug"] as const) console[level] = console.error;
+      const { serveMcpStdio } = await import("../mcp/stdio.ts");
+      await serveMcpStdio({
+        workspace,
+        input: Deno.stdin.readable,
+        output: Deno.stdout.writable,
+        signal: interrupt.signal,
+      });
+    } finally {
+      await workspace.close(interrupt.signal);
+      interrupt.release();
+    }
     return 0;
   },
 });

@@ -109,12 +109,19 @@ async function called({ place, home }: Story): Promise<Ended> {
   let stderr = "";
   transport.stderr!.on("data", (text: Uint8Array) => stderr += new TextDecoder().decode(text));
   await client.connect(transport);
+  // The stamps of a use have to wait for it, and the end of the server for the stamps.
+  const file = `${home.path}/.config/svc/.providers.json.lock`;
+  using lock = await Deno.open(file, { write: true, create: true })
+    .catch(() => undefined); // it is read-only, and gets no stamps
+  await lock?.lock(true);
   const call = { name: "run_agent", arguments: { prompt: "go", session: "own" } };
   const result = await client.callTool(call);
   // The SDK's client kills a server that takes seconds to end, as one on a busy machine may.
   const { _process } = transport as unknown as { _process: ChildProcess };
   const closed = once(_process, "close");
   _process.stdin!.end();
+  await Promise.race([closed, new Promise((resolve) => setTimeout(resolve, 500))]);
+  await lock?.unlock();
   await closed;
   await client.close();
   return { code: result.isError ? 1 : 0, stdout: textOf(result), stderr };

@@ -54,7 +54,8 @@ export async function session(
     async enter(line, wanted) {
       await pty.until((screen) => atPrompt(screen.lines(), /(›|:|\])$/));
       await pty.type(line);
-      await pty.until(line);
+      // At the end of the screen: an earlier line may begin with the same characters.
+      await pty.until((screen) => screen.text().trimEnd().endsWith(line.trimEnd()));
       await pty.type("\r");
       await pty.until((screen) => {
         const text = screen.text();
