@@ -1,4 +1,4 @@
-import type { Clock } from "../platform/clock.ts";
+import { type Clock, LARGE } from "../platform/clock.ts";
 import { jsonOr } from "../platform/files.ts";
 import type { ChatMessage, Provider, Usage, WireTool, WireToolCall } from "../plugins/api.ts";
 import { TextBuffer } from "../providers/deltas.ts";
@@ -221,9 +221,6 @@ export interface Reply {
 const LIMITED = new Set(["length", "max_tokens", "max_output_tokens", "model_length"]);
 const FILTERED = new Set(["content_filter", "safety", "sensitive"]);
 const CUT = new Set(["eof", "error", "abort", "network_error", "insufficient_system_resource"]);
-
-/** Characters of a reply that takes longer to log than other requests should wait. */
-const LARGE = 1_000_000;
 
 /** How often one reply is requested again after a stream that stalled. */
 const MAX_STALLS = 1;

@@ -1,3 +1,4 @@
+import { LARGE } from "../platform/clock.ts";
 import type { ConfigView, Provider, WireTool } from "../plugins/api.ts";
 import type { NamedWindows } from "../providers/windows.ts";
 import type { ProviderContext } from "./context.ts";
@@ -124,9 +125,6 @@ export class ContextWindow {
     if (this.tokens(chars) <= limit) this.#counted = { chars, tokens: limit + 1 };
   }
 }
-
-/** Characters of a request that takes longer to make than other requests should wait. */
-const LARGE = 1_000_000;
 
 /**
  * One reply to the conversation. Where the request would not fit the model's context window, or was refused for

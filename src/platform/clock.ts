@@ -82,6 +82,9 @@ export function joinSignals(...signals: AbortSignal[]): JoinedSignal {
   return { signal: joined.signal, [Symbol.dispose]: () => done.abort(NO_REASON) };
 }
 
+/** Characters of a text that get a turn of the event loop for themselves, or several: other work should not wait. */
+export const LARGE = 1_000_000;
+
 /**
  * Admits one piece of work in each turn of the event loop, so that many pieces requested at the same time do not
  * block other work for longer than one piece takes.

@@ -145,27 +145,31 @@ export class Sandbox {
       return forwarding(unknown, { ...plain, ...own });
     }
     const caches = commandCaches(environment.home);
+    const variables: Record<string, string> = { ...caches.variables, ...env };
     const rules = this.#rules(settings, caches.folder);
     const full = await this.#full;
     if (full !== undefined) {
       return forwarding(unknown, {
         ...plain,
         command: [...session, ...full.wrap(rules, command, request.cwd)],
-        env: { ...caches.variables, ...env },
+        env: variables,
         contained: full.kind === "bubblewrap",
         makes_session,
       });
     }
-    // The helper sets the variables of the caches itself: Deno would keep its own code there, and load it.
-    const variables = { ...caches.variables, ...env.DENO_DIR && { DENO_DIR: env.DENO_DIR } };
-    const pairs = Object.entries(variables)
-      .filter(([name]) => name === "DENO_DIR" || env[name] === undefined);
-    const confinement = { ...landlockRules(rules), env: Object.fromEntries(pairs) };
-    const helper = landlockHelper(pairs.map(([name]) => name));
+    // The helper sets DENO_DIR itself: Deno would keep its own code there, and load it.
+    const { DENO_DIR } = variables;
+    const own = DENO_DIR === undefined ? {} : { DENO_DIR };
+    const confinement = { ...landlockRules(rules), env: own };
     return forwarding(unknown, {
       ...plain,
-      command: [...session, ...helper, JSON.stringify(confinement), ...command],
-      env: { ...env, ..."DENO_DIR" in variables && { DENO_DIR: "/dev/null" } },
+      command: [
+        ...session,
+        ...landlockHelper(Object.keys(own)),
+        JSON.stringify(confinement),
+        ...command,
+      ],
+      env: { ...variables, ...DENO_DIR !== undefined && { DENO_DIR: "/dev/null" } },
       makes_session,
     });
   }

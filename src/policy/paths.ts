@@ -485,8 +485,8 @@ function lstatIfExists(real: string): Deno.FileInfo | undefined {
 }
 
 /**
- * A program that swaps a directory for a link and back passes one check by luck, but not all of them. Of a file in
- * the worktree itself no tool can swap a directory: one check proves that it is the file.
+ * A program that swaps a directory for a link and back passes one check by luck, but not all of them. Between the
+ * worktree and a file right in it there is no directory to swap, so that one check is a proof.
  */
 const CHECKS = 8;
 

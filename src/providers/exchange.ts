@@ -1,4 +1,4 @@
-import { type Clock, NO_REASON } from "../platform/clock.ts";
+import { type Clock, LARGE, NO_REASON } from "../platform/clock.ts";
 import { jsonPieces } from "../platform/files.ts";
 import type { ChatMessage, ProviderOptions, StreamEvent } from "../plugins/api.ts";
 import type { Assembler } from "./deltas.ts";
@@ -118,8 +118,7 @@ function itemJson(item: unknown, made: WeakMap<object, string>): string {
   return text;
 }
 
-/** Characters of messages from which on a request is made in pieces, and those of a piece. */
-const LARGE = 1_000_000;
+/** Characters of a piece of a large request. */
 const PIECE = 256 * 1024;
 
 function charsOf({ content, images = [], tool_calls = [] }: ChatMessage): number {

@@ -49,11 +49,11 @@ const LATER = 5000;
 /** The kind of the records and events of messages to runs of other machines: `<run>/<random>`. */
 const MESSAGE = "run_message";
 
-let made: DOMException | undefined;
+let cancellation: DOMException | undefined;
 
 /** The reason of a run that was cancelled. Not made at the start: the first error of a process takes 20 ms. */
 function cancelled(): DOMException {
-  return made ??= new DOMException("The run was cancelled.", "AbortError");
+  return cancellation ??= new DOMException("The run was cancelled.", "AbortError");
 }
 
 /** The reason of a run that was cancelled because this server did not answer. */

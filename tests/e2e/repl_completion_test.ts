@@ -55,7 +55,7 @@ Deno.test("Tab completes live runs by their number", async () => {
   await open.ready();
   await open.pty.type("/focus #2");
   await open.pty.type("\t");
-  await open.pty.until(/› \/focus #2(\n#2.*)?$/); // an id may begin with it too
+  await open.pty.until(/› \/focus #2(\n#2\s+#2\w+|\n#2\w+\s+#2)?$/); // an id may begin with it too
   await open.pty.type("\r");
   await open.pty.until("The focus is on run #2 (smith)");
 });

@@ -54,9 +54,9 @@ export async function session(
     async enter(line, wanted) {
       await pty.until((screen) => atPrompt(screen.lines(), /(›|:|\])$/));
       await pty.type(line);
-      // At the end of the screen, since an earlier line may begin so. A single key may have answered by now.
-      const typed = (text: string) => line.length > 1 ? text.endsWith(line.trimEnd()) : true;
-      await pty.until((screen) => typed(screen.text().trimEnd()));
+      // At the end of the screen, since an earlier line may begin so. After a single key an answer may follow it.
+      const last = (text: string) => line.length === 1 || text.endsWith(line.trimEnd());
+      await pty.until((screen) => screen.text().includes(line) && last(screen.text().trimEnd()));
       await pty.type("\r");
       await pty.until((screen) => {
         const text = screen.text();
